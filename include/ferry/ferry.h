@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* Ferry: collectives of an MPI communicator, compiled once and started as often as you like.
+ *
+ * Signatures have the shape of MPI; counts are MPI_Count (64 bit). Every function returns an MPI
+ * error class (MPI_SUCCESS = 0) or an error code of that class whose MPI_Error_string names the
+ * function, rank, cause and remedy, after it was given to the communicator's error handler.
+ * Buffers may be any memory; memory from ferry_alloc is mapped by peers, which saves one copy.
+ */
+#pragma once
+
+#include <mpi.h>
+#include <stddef.h>
+
+#if defined(__GNUC__)
+#define FERRY_API __attribute__((visibility("default")))
+#else
+#define FERRY_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FERRY_VERSION_MAJOR 0
+#define FERRY_VERSION_MINOR 1
+#define FERRY_VERSION_PATCH 0
+
+/** Handle of a non-blocking or persistent collective. */
+typedef struct ferry_request_s* ferry_request;
+#define FERRY_REQUEST_NULL ((ferry_request)0)
+
+/* ---- blocking ------------------------------------------------------------------------------- */
+
+/** Block i of sendbuf goes to rank i; block j of recvbuf comes from rank j. MPI_IN_PLACE as sendbuf
+ *  on all ranks: blocks are taken from and replaced in recvbuf. */
+FERRY_API int ferry_alltoall(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+
+/** sendbuf of rank j arrives as block j of recvbuf on every rank. MPI_IN_PLACE as sendbuf: the own
+ *  block lies in recvbuf already. */
+FERRY_API int ferry_allgather(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+
+/** buffer of root is copied to buffer on every rank. */
+FERRY_API int ferry_bcast(
+    void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm);
+
+/* ---- non-blocking: complete with ferry_test or ferry_wait, which set *request to NULL ---------- */
+
+FERRY_API int ferry_ialltoall(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_iallgather(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_ibcast(
+    void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
+    ferry_request* request);
+
+/* ---- persistent: *_init is collective and may block; the handle starts inactive ---------------- */
+
+FERRY_API int ferry_alltoall_init(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+    ferry_request* request);
+FERRY_API int ferry_allgather_init(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+    ferry_request* request);
+FERRY_API int ferry_bcast_init(
+    void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Info info,
+    ferry_request* request);
+
+/** Start an inactive persistent handle. Buffers are read and written only between start and
+ *  completion. MPI_ERR_REQUEST when the handle is active or not persistent. */
+FERRY_API int ferry_start(ferry_request* request);
+FERRY_API int ferry_startall(int count, ferry_request requests[]);
+
+/** Progress; *flag = 1 when complete. A completed non-blocking handle is freed and set to NULL, a
+ *  persistent one becomes inactive. An inactive or null handle is complete at once. */
+FERRY_API int ferry_test(ferry_request* request, int* flag);
+FERRY_API int ferry_wait(ferry_request* request);
+FERRY_API int ferry_testall(int count, ferry_request requests[], int* flag);
+FERRY_API int ferry_waitall(int count, ferry_request requests[]);
+
+/** Free an inactive persistent handle and set it to NULL. Local: other ranks may free later.
+ *  MPI_ERR_REQUEST when it is active. */
+FERRY_API int ferry_request_free(ferry_request* request);
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/** Local call: size bytes (page aligned, zeroed) that ranks of this node can map; *(void**)baseptr
+ *  is set. MPI_ERR_NO_MEM with a text when the machine has no shared memory left. */
+FERRY_API int ferry_alloc(MPI_Aint size, void* baseptr);
+/** Free memory of ferry_alloc. No plan that uses it may be active. */
+FERRY_API int ferry_free(void* base);
+
+/* ---- introspection -------------------------------------------------------------------------- */
+
+/** One line "<path>: <why>" about a handle; path is slots, engine, mpi or local. At most size
+ *  bytes with the final 0 are written. */
+FERRY_API int ferry_explain(ferry_request request, char* text, size_t size);
+/** The same for the last blocking or non-blocking collective that this rank ran on comm. */
+FERRY_API int ferry_comm_explain(MPI_Comm comm, char* text, size_t size);
+/** The steps of a persistent handle on this rank, one a line, for people. *needed (may be NULL) is
+ *  the size that the whole text takes with its final 0. */
+FERRY_API int ferry_print(ferry_request request, char* text, size_t size, size_t* needed);
+
+enum ferry_topic {
+  FERRY_TOPIC_MACHINE = 1,     /* what this machine offers */
+  FERRY_TOPIC_ENVIRONMENT = 2, /* the configuration variables */
+};
+enum ferry_format {
+  FERRY_FORMAT_TEXT = 1,
+  FERRY_FORMAT_JSON = 2,
+  FERRY_FORMAT_MARKDOWN = 3, /* FERRY_TOPIC_ENVIRONMENT only */
+};
+/** Text about a topic; needs no MPI_Init. *needed (may be NULL) is the size that the whole text
+ *  takes with its final 0; when it exceeds size the text is cut. */
+FERRY_API int ferry_describe(
+    enum ferry_topic topic, enum ferry_format format, char* text, size_t size, size_t* needed);
+
+/** Text of the last error that a Ferry function returned on this thread; "" if there was none. */
+FERRY_API const char* ferry_error_text(void);
+
+/* ---- one description for all calls (what the functions above and ferry.hpp are made of) -------- */
+
+enum ferry_operation {
+  FERRY_ALLTOALL = 1,
+  FERRY_ALLGATHER = 2,
+  FERRY_BCAST = 3,
+};
+enum ferry_form {
+  FERRY_BLOCKING = 1,
+  FERRY_NONBLOCKING = 2,
+  FERRY_PERSISTENT = 3,
+};
+enum ferry_flag {
+  FERRY_NO_ERROR_HANDLER = 1, /* return errors only, do not call the communicator's handler */
+};
+
+/** A call as data. size is sizeof(struct ferry_call). For FERRY_BCAST only recv* and root count. */
+struct ferry_call {
+  size_t size;
+  enum ferry_operation operation;
+  enum ferry_form form;
+  int flags;
+  int root;
+  const void* sendbuf;
+  MPI_Count sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  MPI_Count recvcount;
+  MPI_Datatype recvtype;
+  MPI_Comm comm;
+};
+/** Run, start or initialise the call by its form. request may be NULL for FERRY_BLOCKING. */
+FERRY_API int ferry_collective(const struct ferry_call* call, ferry_request* request);
+
+#ifdef __cplusplus
+}
+#endif
