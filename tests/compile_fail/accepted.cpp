@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// The C++ face in use: what the other files of this folder must not be able to do, done right. Runs
+// under mpiexec with any number of ranks; the oracle is a plain loop.
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+#include <ferry/ferry.hpp>
+
+namespace {
+
+int failures = 0;
+
+void expect(bool fine, const char* what) {
+  if (fine) return;
+  ++failures;
+  std::fprintf(stderr, "failed: %s\n", what);
+}
+
+struct Particle {
+  double position[3];
+  int id;
+  bool operator==(const Particle&) const = default;
+};
+
+// Element i of the block that sender gives to receiver; never the same for two of them.
+template <class T>
+T value(int round, int sender, int receiver, std::size_t i) {
+  const int mark = round * 1000003 + sender * 4099 + receiver * 131 + static_cast<int>(i);
+  if constexpr (std::is_same_v<T, Particle>)
+    return {{mark + 0.5, mark + 0.25, 1.0}, mark};
+  else if constexpr (std::is_same_v<T, std::byte>)
+    return static_cast<std::byte>(mark * 7 % 251);
+  else if constexpr (std::is_same_v<T, bool>)
+    return ((mark * 13) % 5) < 2;
+  else if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<T>(mark % 120);
+  else
+    return T(static_cast<float>(mark % 1000), static_cast<float>(sender));
+}
+
+constexpr std::size_t kBlock = 37;
+
+// Blocks of this rank before an alltoall (own == sender) or after it (own == receiver).
+template <class T>
+void fill(std::span<T> buffer, const ferry::Communicator& comm, int round) {
+  for (std::size_t i = 0; i < buffer.size(); ++i) {
+    buffer[i] = value<T>(round, comm.rank(), static_cast<int>(i / kBlock), i % kBlock);
+  }
+}
+
+template <class T>
+bool arrived(std::span<const T> buffer, const ferry::Communicator& comm, int round) {
+  for (std::size_t i = 0; i < buffer.size(); ++i) {
+    if (!(buffer[i] == value<T>(round, static_cast<int>(i / kBlock), comm.rank(), i % kBlock))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <class T>
+void check_alltoall(const ferry::Communicator& comm, const char* type) {
+  const std::size_t n = kBlock * static_cast<std::size_t>(comm.size());
+  ferry::SharedArray<T> send(n);
+  ferry::SharedArray<T> recv(n);
+  fill(std::span<T>(send), comm, 1);
+  expect(comm.alltoall(send, recv).ok() && arrived(std::span<const T>(recv), comm, 1), type);
+
+  fill(std::span<T>(send), comm, 2);
+  ferry::Request request = comm.ialltoall(std::span<const T>(send), std::span<T>(recv));
+  expect(request.wait().ok() && arrived(std::span<const T>(recv), comm, 2), type);
+  expect(request.wait().ok(), "wait of a finished request");
+
+  ferry::Plan plan = comm.alltoall_init(send, recv);
+  ferry::Plan moved = std::move(plan);
+  for (int round = 3; round < 6; ++round) {
+    fill(std::span<T>(send), comm, round);
+    expect(moved.start().ok() && moved.wait().ok(), type);
+    expect(arrived(std::span<const T>(recv), comm, round), type);
+  }
+  expect(moved.explain().find(": ") != std::string::npos, "explain of a plan is path: why");
+  expect(!moved.print().empty(), "print of a plan");
+
+  fill(std::span<T>(recv), comm, 7);
+  expect(comm.alltoall(recv).ok() && arrived(std::span<const T>(recv), comm, 7), "in place");
+  expect(comm.explain().find(": ") != std::string::npos, "explain of a communicator");
+}
+
+void check_allgather(const ferry::Communicator& comm) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const auto own = static_cast<std::size_t>(comm.rank());
+  const std::vector<int> send = {comm.rank() * 3 + 1, comm.rank() * 5 + 2};
+  std::vector<int> expected;
+  for (int r = 0; r < comm.size(); ++r) expected.insert(expected.end(), {r * 3 + 1, r * 5 + 2});
+
+  std::vector<int> recv(2 * ranks, -1);
+  expect(comm.allgather(send, recv).ok() && recv == expected, "allgather");
+  std::vector<int> both(2 * ranks, -1);
+  std::copy(send.begin(), send.end(), both.begin() + static_cast<std::ptrdiff_t>(2 * own));
+  expect(comm.iallgather(both).wait().ok() && both == expected, "iallgather in place");
+  ferry::Plan plan = comm.allgather_init(send, recv);
+  for (int i = 0; i < 3; ++i) {
+    recv.assign(recv.size(), -2 - i);
+    expect(plan.start().ok() && plan.wait().ok() && recv == expected, "allgather_init");
+  }
+}
+
+void check_broadcast(const ferry::Communicator& comm) {
+  const int root = comm.size() - 1;
+  const std::array<double, 3> expected = {1.5, -2.5, 3.5};
+  const auto fresh = [&] { return comm.rank() == root ? expected : std::array<double, 3>{}; };
+  std::array<double, 3> data = fresh();
+  expect(comm.broadcast(data, root).ok() && data == expected, "broadcast");
+  data = fresh();
+  expect(comm.ibroadcast(data, root).wait().ok() && data == expected, "ibroadcast");
+
+  std::array<double, 3> other = fresh();
+  data = fresh();
+  std::vector<ferry::Plan> plans;
+  plans.push_back(comm.broadcast_init(data, root));
+  plans.push_back(comm.broadcast_init(other, root));
+  expect(ferry::start_all(plans).ok(), "start_all");
+  bool done = false;
+  for (long tries = 0; !done && tries < 100000000; ++tries) {
+    expect(plans[1].test(done).ok(), "test");
+  }
+  expect(done && other == expected, "broadcast_init, tested");
+  // The destructor of the active first plan waits, so afterwards its data is there.
+  plans.clear();
+  expect(data == expected, "a destructor completes its plan");
+}
+
+template <class Call>
+void expect_error(Call call, const std::vector<std::string>& words) {
+  try {
+    call();
+  } catch (const ferry::Error& error) {
+    expect(error.code() != MPI_SUCCESS, "an Error has a code");
+    for (const auto& word : words) {
+      expect(std::string(error.what()).find(word) != std::string::npos, error.what());
+    }
+    return;
+  }
+  expect(false, "an Error was due");
+}
+
+void check_errors(const ferry::Communicator& comm) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  std::vector<int> fits(5 * ranks);
+  std::vector<int> small(5 * ranks - 1);
+  const auto count = [](std::size_t n) { return std::to_string(n); };
+  expect_error([&] { (void)comm.alltoall(fits, small); }, {count(5 * ranks), count(5 * ranks - 1)});
+  expect_error([&] { (void)comm.ialltoall(fits, small); }, {count(5 * ranks)});
+  expect_error(
+      [&] { (void)comm.allgather_init(fits, fits.size() > 5 ? fits : small); },
+      {count(5 * ranks * ranks)});
+  if (ranks > 1) {
+    expect_error([&] { (void)comm.alltoall(small); }, {count(5 * ranks - 1), count(ranks)});
+  }
+  expect_error([&] { (void)comm.broadcast_init(fits, comm.size()); }, {});
+  expect(!comm.broadcast(fits, -1).ok(), "a wrong root is a bad Status");
+  expect(!comm.broadcast(fits, -1).text().empty(), "a bad Status has a text");
+  expect_error([] { ferry::Communicator none(MPI_COMM_NULL); }, {"MPI_COMM_NULL"});
+  expect_error([] { ferry::SharedArray<double> huge(std::size_t(-1) / 4); }, {"large"});
+  ferry::Plan empty;
+  expect(!empty.start().ok(), "an empty plan does not start");
+  expect(empty.wait().ok(), "an empty plan is complete");
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  {
+    const ferry::Communicator comm(MPI_COMM_WORLD);
+    check_alltoall<int>(comm, "int");
+    check_alltoall<bool>(comm, "bool");
+    check_alltoall<long double>(comm, "long double");
+    check_alltoall<std::complex<float>>(comm, "std::complex<float>");
+    check_alltoall<std::byte>(comm, "std::byte");
+    check_alltoall<Particle>(comm, "struct");
+    check_allgather(comm);
+    check_broadcast(comm);
+    check_errors(comm);
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failures == 0 ? 0 : 1;
+}
