@@ -206,17 +206,22 @@ struct PacketInfo {
   std::uint8_t op;
   std::uint8_t sub_op;
   std::uint8_t min_dwords; // the whole packet unless a length field follows
-  std::uint32_t length_dword; // dword whose low bits hold further dwords - 1; 0: fixed length
+  std::uint8_t length_dword; // dword whose low 20 bits hold further dwords - 1; 0: fixed length
+  std::uint32_t header_bits; // bits of the first dword that are fields; the others are zero
   const char* name;
 };
 
 // The only list of packets: decoders take lengths and names from here. Frequent ones come first.
 inline constexpr PacketInfo kPackets[] = {
-    {PacketKind::copy, 1, 0, 7, 0, "COPY_LINEAR"},    {PacketKind::atomic, 10, 0, 8, 0, "ATOMIC"},
-    {PacketKind::poll64, 8, 5, 8, 0, "POLL_MEM_64B"}, {PacketKind::nop, 0, 0, 1, 0, "NOP"},
-    {PacketKind::fence, 5, 0, 4, 0, "FENCE"},         {PacketKind::poll, 8, 0, 6, 0, "POLL_REGMEM"},
-    {PacketKind::write, 2, 0, 4, 3, "WRITE_LINEAR"},  {PacketKind::fill, 11, 0, 5, 0, "CONST_FILL"},
-    {PacketKind::trap, 6, 0, 2, 0, "TRAP"},
+    {PacketKind::copy, 1, 0, 7, 0, 0, "COPY_LINEAR"},
+    {PacketKind::atomic, 10, 0, 8, 0, 0xfe000000u, "ATOMIC"},
+    {PacketKind::poll64, 8, 5, 8, 0, 0x70000000u, "POLL_MEM_64B"},
+    {PacketKind::nop, 0, 0, 1, 0, 0x3fff0000u, "NOP"},
+    {PacketKind::fence, 5, 0, 4, 0, 0, "FENCE"},
+    {PacketKind::poll, 8, 0, 6, 0, 0xf0000000u, "POLL_REGMEM"},
+    {PacketKind::write, 2, 0, 4, 3, 0, "WRITE_LINEAR"},
+    {PacketKind::fill, 11, 0, 5, 0, 0xc0000000u, "CONST_FILL"},
+    {PacketKind::trap, 6, 0, 2, 0, 0, "TRAP"},
 };
 
 // By the first dword; null for a packet that Ferry does not know.

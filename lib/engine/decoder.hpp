@@ -44,27 +44,37 @@ class Decoder {
   [[nodiscard]] const Status& error() const noexcept { return error_; }
 
  private:
-  struct Target {
+  struct Place {
     const Window* window;
     std::uint64_t address;
   };
 
+  StepState execute(device::PacketKind kind, const std::uint32_t* dw, std::uint64_t dwords);
   StepState copy(const std::uint32_t* dw);
-  StepState write(const std::uint32_t* dw);
+  StepState write(const std::uint32_t* dw, std::uint64_t dwords);
   StepState fill(const std::uint32_t* dw);
   StepState fence(const std::uint32_t* dw);
   StepState atomic(const std::uint32_t* dw);
   StepState poll(const std::uint32_t* dw);
   StepState poll64(const std::uint32_t* dw);
+  StepState trap();
 
-  bool move(const Target& to, const Target& from, std::uint64_t bytes);
+  StepState move(const Place& to, const Place& from, std::uint64_t bytes);
+  StepState push(const Place& to, const void* data, std::uint64_t bytes);
+  // The window of a naturally aligned word that this process can reach; null after bad().
   const Window* word(
-      std::uint64_t address, std::uint64_t bytes, bool write, std::size_t& hint, const char* what);
+      const char* packet, std::uint64_t address, std::uint64_t bytes, bool write,
+      std::size_t& hint);
+  const Window* find(
+      std::uint64_t address, std::uint64_t bytes, bool write, std::size_t& hint) const noexcept {
+    return windows_ != nullptr ? windows_->find(address, bytes, write, hint) : nullptr;
+  }
   void announce(const Window& window) const {
     if (window.owner != self_) hook_(window.owner);
   }
   StepState bad(std::string cause);
-  StepState outside(const char* packet, const char* end, std::uint64_t at, std::uint64_t bytes);
+  StepState outside(const char* packet, std::uint64_t address, std::uint64_t bytes, bool write);
+  StepState unreached(const Window& window, int error);
 
   const WindowSet* windows_ = nullptr;
   SignalHook hook_;

@@ -77,7 +77,7 @@ class Queue {
   [[nodiscard]] bool drained() const noexcept { return consumed() >= written(); }
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   // Fine until failed() is true; constant from then on.
-  [[nodiscard]] const Status& error() const noexcept;
+  [[nodiscard]] const Status& error() const noexcept { return failed() ? error_ : fine_; }
 
   // Consumer side: executes at most max_packets packets below the doorbell.
   QueueState consume(int max_packets);
@@ -93,7 +93,8 @@ class Queue {
   std::uint64_t position_ = 0; // the consumer's own rptr: the shared word is only ever written
   int id_ = 0;
   std::atomic<bool> failed_{false};
-  Status error_;
+  Status error_; // written once, before failed_
+  const Status fine_;
   EngineLink link_;
 };
 

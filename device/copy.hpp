@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// How a thread of the host moves bytes. Three ways by size; where the compiler or processor offers
+// only one, memcpy.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__) && !defined(__HIP__) && !defined(__CUDACC__)
+#define FERRY_COPY_X86 1
+#include <emmintrin.h>
+#endif
+
+namespace ferry::device {
+
+inline constexpr std::size_t kRepCopyBytes = std::size_t{8} << 10;
+inline constexpr std::size_t kStreamCopyBytes = std::size_t{16} << 20;
+
+#if defined(FERRY_COPY_X86)
+
+namespace detail {
+
+inline void copy_rep(void* destination, const void* source, std::size_t bytes) {
+  asm volatile("rep movsb" : "+D"(destination), "+S"(source), "+c"(bytes)::"memory");
+}
+
+// Past the caches: the destination is larger than what a reader would find there. The fence orders
+// these stores before a signal that follows.
+inline void copy_stream(void* destination, const void* source, std::size_t bytes) {
+  char* to = static_cast<char*>(destination);
+  const char* from = static_cast<const char*>(source);
+  const std::size_t head = (16 - reinterpret_cast<std::uintptr_t>(to) % 16) % 16;
+  std::memcpy(to, from, head);
+  to += head;
+  from += head;
+  const std::size_t blocks = (bytes - head) / 64;
+  for (std::size_t i = 0; i < blocks; ++i, to += 64, from += 64) {
+    for (int j = 0; j < 64; j += 16) {
+      const __m128i value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + j));
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + j), value);
+    }
+  }
+  std::memcpy(to, from, bytes - head - blocks * 64);
+  _mm_sfence();
+}
+
+} // namespace detail
+
+#endif
+
+// The ranges do not overlap. What was copied is visible to whoever acquires a later release.
+inline void copy_bytes(void* destination, const void* source, std::size_t bytes) {
+#if defined(FERRY_COPY_X86)
+  if (bytes >= kStreamCopyBytes) return detail::copy_stream(destination, source, bytes);
+  if (bytes >= kRepCopyBytes) return detail::copy_rep(destination, source, bytes);
+#endif
+  std::memcpy(destination, source, bytes);
+}
+
+} // namespace ferry::device
+
+#undef FERRY_COPY_X86
