@@ -2,15 +2,21 @@
 #include "device/put.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "device/copy.hpp"
 #include "ferry/device.hpp"
+#include "lib/engine/cross_memory.hpp"
 #include "lib/engine/queue.hpp"
 
 using namespace ferry::device;
@@ -277,5 +283,103 @@ TEST_CASE("copies of every kind move exactly their bytes") {
         CHECK(std::all_of(end, memory.end(), guarded));
       }
     }
+  }
+}
+
+namespace {
+
+// A forked process with a copy of `memory`, which it checks when it is told to end.
+class Child {
+ public:
+  Child(Bytes& memory, const Bytes& expected) {
+    std::array<int, 2> pipe_ends{};
+    REQUIRE(pipe(pipe_ends.data()) == 0);
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      close(pipe_ends[1]);
+      char order = 0;
+      const bool told = read(pipe_ends[0], &order, 1) == 1;
+      _exit(told && memory == expected ? 0 : 1);
+    }
+    close(pipe_ends[0]);
+    order_ = pipe_ends[1];
+  }
+  ~Child() { end(); }
+  int pid() const { return pid_; }
+  // True when its memory was as expected. It is gone afterwards.
+  bool end() {
+    if (order_ < 0) return false;
+    const bool told = ::write(order_, "x", 1) == 1;
+    close(order_);
+    order_ = -1;
+    int status = 0;
+    return waitpid(pid_, &status, 0) == pid_ && told && status == 0;
+  }
+
+ private:
+  int pid_ = -1;
+  int order_ = -1;
+};
+
+} // namespace
+
+TEST_CASE("memory of another process is read and written through its window") {
+  constexpr std::size_t kBytes = 100000;
+  constexpr std::uint64_t kBase = 0x5000'0000'0000; // nothing of this process
+  Fixture f(kBytes, 8192);
+  Bytes theirs = pattern(kBytes, 2);
+  const Bytes original = theirs;
+  Bytes expected = theirs;
+  std::copy_n(f.source.begin() + 100, 70001, expected.begin() + 7);
+  std::fill_n(expected.begin() + 80000, 8192, static_cast<unsigned char>(0x6b));
+  Child child(theirs, expected);
+  std::fill(theirs.begin(), theirs.end(), kGuard); // ours, no longer the child's
+  if (ferry::core::read_process(child.pid(), theirs.data(), detail::address_of(theirs.data()), 1) ==
+      EPERM) {
+    MESSAGE("skipped: cross-memory attach is not permitted here");
+    return;
+  }
+  f.windows.add({kBase, kBytes, true, 1, child.pid(), detail::address_of(theirs.data()), "theirs"});
+  const SingleProducer queue(f.queue.ring());
+  const auto remote = [](std::size_t offset) { return reinterpret_cast<char*>(kBase + offset); };
+  REQUIRE(put(queue, f.destination(), remote(0), kBytes).status == PutStatus::done);
+  REQUIRE(put(queue, remote(7), f.source.data() + 100, 70001).status == PutStatus::done);
+  FillPacket fill{};
+  REQUIRE(build_fill(fill, kBase + 80000, 0x6b6b'6b6b, 8192) == PacketStatus::ok);
+  const Reservation r = queue.reserve(sizeof fill);
+  REQUIRE(r);
+  place(queue.ring(), r.offset, fill.dw, 5);
+  queue.publish(r);
+  CHECK(f.queue.consume(100) == QueueState::drained);
+  CHECK(f.queue.error().cause == "");
+  CHECK(std::equal(original.begin(), original.end(), f.destination()));
+  CHECK(child.end());
+  REQUIRE(put(queue, f.destination(), remote(0), 8).status == PutStatus::done);
+  CHECK(f.queue.consume(1) == QueueState::failed);
+  CHECK(f.queue.error().kind == ferry::core::ErrorKind::peer_died);
+  CHECK(f.queue.error().cause.find("window theirs of rank 1") != std::string::npos);
+  CHECK(f.queue.error().cause.find("No such process") != std::string::npos);
+}
+
+TEST_CASE("what cannot be done in another process is an error") {
+  const std::uint64_t nowhere = 8; // not mapped
+  const auto self = static_cast<int>(getpid());
+  const std::uint64_t base = 0x5000'0000'0000;
+  const auto remote = reinterpret_cast<void*>(base);
+  for (const int what : {0, 1, 2}) {
+    Fixture f(64);
+    f.windows.add({base, 64, true, 1, self, nowhere, "theirs"});
+    const SingleProducer queue(f.queue.ring());
+    if (what == 0) CHECK(put(queue, remote, f.source.data(), 8).status == PutStatus::done);
+    if (what == 1) CHECK(put(queue, remote, remote, 8).status == PutStatus::done);
+    if (what == 2) {
+      CHECK(signal(queue, static_cast<std::uint64_t*>(remote)).status == PutStatus::done);
+    }
+    CHECK(f.queue.consume(1) == QueueState::failed);
+    const std::array<std::string, 3> texts = {
+        "window theirs of rank 1", "both lie in other", "cannot map"};
+    const std::string text = texts[static_cast<std::size_t>(what)];
+    CHECK_MESSAGE(f.queue.error().cause.find(text) != std::string::npos, f.queue.error().cause);
   }
 }
