@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include "apps/ferry-bench/buffers.hpp"
+
+#include <new>
+
+
+namespace ferry::bench {
+namespace {
+
+constexpr std::align_val_t kPage{4096};
+constexpr Block kFrontCanary{0xca11ab1e, 0, 1, 2};
+constexpr Block kBackCanary{0xca11ab1e, 0, 2, 1};
+
+int count_send_blocks(const Options& options, int ranks) {
+  if (options.in_place || options.operation == FERRY_BCAST) return 0;
+  return options.operation == FERRY_ALLTOALL ? ranks : 1;
+}
+
+std::size_t capacity(const Options& options, int blocks) {
+  return static_cast<std::size_t>(options.sizes.back()) * static_cast<std::size_t>(blocks);
+}
+
+} // namespace
+
+void GuardedBuffer::FreeAligned::operator()(std::byte* memory) const {
+  ::operator delete(memory, kPage);
+}
+
+GuardedBuffer::GuardedBuffer(std::size_t size, bool shared) {
+  const std::size_t bytes = size + 2 * kGuard;
+  if (shared) {
+    shared_ = SharedArray<std::byte>(bytes);
+    base_ = shared_.data();
+  } else {
+    private_.reset(static_cast<std::byte*>(::operator new(bytes, kPage)));
+    base_ = private_.get();
+  }
+}
+
+void GuardedBuffer::resize(std::size_t size) {
+  size_ = size;
+  write_data({base_, kGuard}, kFrontCanary);
+  write_data({base_ + kGuard + size_, kGuard}, kBackCanary);
+}
+
+std::uint64_t GuardedBuffer::count_damage() const {
+  return bench::count_wrong({base_, kGuard}, kFrontCanary) +
+         bench::count_wrong({base_ + kGuard + size_, kGuard}, kBackCanary);
+}
+
+Buffers::Buffers(const Options& options, int rank, int ranks)
+    : options_(options),
+      rank_(rank),
+      recv_blocks_(options.operation == FERRY_BCAST ? 1 : ranks),
+      send_blocks_(count_send_blocks(options, ranks)),
+      send_(capacity(options, send_blocks_), options.shared),
+      recv_(capacity(options, recv_blocks_), options.shared) {}
+
+void Buffers::resize(std::uint64_t block_bytes) {
+  block_bytes_ = block_bytes;
+  send_.resize(at(send_blocks_));
+  recv_.resize(at(recv_blocks_));
+}
+
+const void* Buffers::send() noexcept {
+  return send_blocks_ == 0 ? MPI_IN_PLACE : send_.bytes().data();
+}
+
+Block Buffers::incoming(std::uint64_t iteration, int index) const {
+  switch (options_.operation) {
+    case FERRY_ALLTOALL:
+      return {options_.seed, iteration, index, rank_};
+    case FERRY_ALLGATHER:
+      return {options_.seed, iteration, index, kEveryone};
+    case FERRY_BCAST:
+      break;
+  }
+  return {options_.seed, iteration, options_.root, kEveryone};
+}
+
+Block Buffers::outgoing(std::uint64_t iteration, int index) const {
+  return {
+      options_.seed, iteration, rank_, options_.operation == FERRY_ALLTOALL ? index : kEveryone};
+}
+
+bool Buffers::is_source(int index) const {
+  switch (options_.operation) {
+    case FERRY_ALLTOALL:
+      return options_.in_place;
+    case FERRY_ALLGATHER:
+      return options_.in_place && index == rank_;
+    case FERRY_BCAST:
+      break;
+  }
+  return rank_ == options_.root;
+}
+
+void Buffers::prepare(std::uint64_t iteration) {
+  const auto bytes = static_cast<std::size_t>(block_bytes_);
+  for (int i = 0; i < send_blocks_; ++i) {
+    write_data(send_.bytes().subspan(at(i), bytes), outgoing(iteration, i));
+  }
+  for (int i = 0; i < recv_blocks_; ++i) {
+    const auto block = recv_.bytes().subspan(at(i), bytes);
+    if (is_source(i)) {
+      write_data(block, outgoing(iteration, i));
+    } else {
+      write_poison(block, incoming(iteration, i));
+    }
+  }
+}
+
+std::uint64_t Buffers::count_wrong(std::uint64_t iteration) const {
+  const auto bytes = static_cast<std::size_t>(block_bytes_);
+  std::uint64_t wrong = send_.count_damage() + recv_.count_damage();
+  for (int i = 0; i < send_blocks_; ++i) {
+    wrong += bench::count_wrong(send_.bytes().subspan(at(i), bytes), outgoing(iteration, i));
+  }
+  for (int i = 0; i < recv_blocks_; ++i) {
+    wrong += bench::count_wrong(recv_.bytes().subspan(at(i), bytes), incoming(iteration, i));
+  }
+  return wrong;
+}
+
+} // namespace ferry::bench

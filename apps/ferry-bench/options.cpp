@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+#include "apps/ferry-bench/options.hpp"
+
+#include <charconv>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <boost/program_options.hpp>
+
+namespace ferry::bench {
+namespace {
+
+namespace po = boost::program_options;
+
+const std::map<std::string, ferry_operation> kOperations = {
+    {"alltoall", FERRY_ALLTOALL}, {"allgather", FERRY_ALLGATHER}, {"bcast", FERRY_BCAST}};
+const std::map<std::string, ferry_form> kForms = {
+    {"blocking", FERRY_BLOCKING},
+    {"nonblocking", FERRY_NONBLOCKING},
+    {"persistent", FERRY_PERSISTENT}};
+const std::map<std::string, bool> kMemories = {{"private", false}, {"shared", true}};
+const std::map<std::string, bool> kPeers = {{"mpi", true}, {"none", false}};
+
+template <class Value>
+Value choose(
+    const std::map<std::string, Value>& choices, const std::string& text, const char* what) {
+  if (const auto found = choices.find(text); found != choices.end()) return found->second;
+  std::string allowed;
+  for (const auto& [name, value] : choices) allowed += (allowed.empty() ? "" : ", ") + name;
+  throw UsageError(fmt::format("{} '{}' is not one of {}", what, text, allowed));
+}
+
+template <class Value>
+const char* name_in(const std::map<std::string, Value>& choices, Value value) {
+  for (const auto& [name, candidate] : choices) {
+    if (candidate == value) return name.c_str();
+  }
+  return "unknown";
+}
+
+po::options_description describe() {
+  po::options_description all("Options");
+  const auto text = [](const char* initial) {
+    return po::value<std::string>()->default_value(initial);
+  };
+  all.add_options() //
+      ("min", text("8"), "smallest size in bytes; suffixes K, M, G") //
+      ("max", text("4M"), "largest size; equal to --min: this one size, any number") //
+      ("form", text("blocking"), "blocking, nonblocking or persistent") //
+      ("memory", text("private"), "private (of the program) or shared (of ferry_alloc)") //
+      ("in-place", "send from the receive buffer (alltoall, allgather)") //
+      ("root", po::value<int>(), "root of bcast (0)") //
+      ("peer", text("mpi"), "mpi: measure the MPI below too; none: Ferry alone") //
+      ("iterations", po::value<int>(), "timed rounds per size (11, fewer when calls are long)") //
+      ("check", "verify every byte before and after timing") //
+      ("json", po::value<std::string>(), "write the results to this file; - is standard output") //
+      ("seed", po::value<std::uint64_t>()->default_value(1), "seed of the data") //
+      ("help,h", "this text");
+  return all;
+}
+
+std::vector<std::uint64_t> list_sizes(std::uint64_t smallest, std::uint64_t largest) {
+  if (smallest == largest) return {smallest};
+  if (smallest > largest) {
+    throw UsageError(fmt::format("--min {} is larger than --max {}", smallest, largest));
+  }
+  std::vector<std::uint64_t> sizes;
+  for (int bit = 0; bit < 63; ++bit) {
+    const std::uint64_t size = std::uint64_t{1} << bit;
+    if (size >= smallest && size <= largest) sizes.push_back(size);
+  }
+  if (sizes.empty()) {
+    throw UsageError(fmt::format("no power of two lies between {} and {}", smallest, largest));
+  }
+  return sizes;
+}
+
+int read_root(const po::variables_map& values, const Options& options, int ranks) {
+  if (values.count("root") == 0) return 0;
+  if (options.operation != FERRY_BCAST) throw UsageError("--root goes with bcast only");
+  const int root = values["root"].as<int>();
+  if (root < 0 || root >= ranks) {
+    throw UsageError(fmt::format("--root {} is no rank of 0 to {}", root, ranks - 1));
+  }
+  return root;
+}
+
+std::optional<int> read_rounds(const po::variables_map& values) {
+  if (values.count("iterations") == 0) return std::nullopt;
+  const int rounds = values["iterations"].as<int>();
+  if (rounds < 1) throw UsageError(fmt::format("--iterations {} is less than 1", rounds));
+  return rounds;
+}
+
+// The receive buffer is the largest; its size must be a number of bytes that can be addressed.
+void check_total(const Options& options, int ranks) {
+  const auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (options.sizes.back() > most / 2 / static_cast<std::uint64_t>(ranks)) {
+    throw UsageError(fmt::format("--max {} is too large", options.sizes.back()));
+  }
+}
+
+Options interpret(const po::variables_map& values, int ranks) {
+  const auto text = [&](const char* name) { return values[name].as<std::string>(); };
+  if (values.count("collective") == 0) {
+    throw UsageError("which collective? alltoall, allgather or bcast");
+  }
+  Options options;
+  options.operation = choose(kOperations, text("collective"), "collective");
+  options.form = choose(kForms, text("form"), "--form");
+  options.shared = choose(kMemories, text("memory"), "--memory");
+  options.peer = choose(kPeers, text("peer"), "--peer");
+  options.sizes = list_sizes(parse_size(text("min"), "--min"), parse_size(text("max"), "--max"));
+  options.in_place = values.count("in-place") != 0;
+  options.check = values.count("check") != 0;
+  options.seed = values["seed"].as<std::uint64_t>();
+  if (values.count("json") != 0) options.json = text("json");
+  if (values.count("json") != 0 && options.json.empty()) throw UsageError("--json without a name");
+  if (options.in_place && options.operation == FERRY_BCAST) {
+    throw UsageError("--in-place goes with alltoall and allgather only");
+  }
+  options.root = read_root(values, options, ranks);
+  options.rounds = read_rounds(values);
+  check_total(options, ranks);
+  return options;
+}
+
+} // namespace
+
+const char* name_of(ferry_operation operation) {
+  return name_in(kOperations, operation);
+}
+const char* name_of(ferry_form form) {
+  return name_in(kForms, form);
+}
+
+std::uint64_t parse_size(const std::string& text, const std::string& option) {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const std::string suffix(rest, end);
+  constexpr std::string_view kSuffixes = "KMG";
+  std::size_t shift = 0;
+  if (suffix.size() == 1 && kSuffixes.find(suffix[0]) != std::string_view::npos) {
+    shift = 10 * (kSuffixes.find(suffix[0]) + 1);
+  } else if (!suffix.empty()) {
+    throw UsageError(fmt::format("{} '{}' is no size; use 8, 64K, 1M, 2G", option, text));
+  }
+  if (error == std::errc::result_out_of_range || (number << shift) >> shift != number) {
+    throw UsageError(fmt::format("{} '{}' is too large", option, text));
+  }
+  if (error != std::errc{}) {
+    throw UsageError(fmt::format("{} '{}' is no size; use 8, 64K, 1M, 2G", option, text));
+  }
+  return number << shift;
+}
+
+std::optional<Options> parse_options(int argc, const char* const* argv, int ranks) {
+  po::options_description all = describe();
+  all.add_options()("collective", po::value<std::string>());
+  po::positional_options_description positional;
+  positional.add("collective", 1);
+  po::variables_map values;
+  try {
+    // No abbreviations: an option that is added later must not change what a script means.
+    const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(
+        po::command_line_parser(argc, argv).options(all).positional(positional).style(style).run(),
+        values);
+    po::notify(values);
+  } catch (const po::error& error) {
+    throw UsageError(error.what());
+  }
+  if (values.count("help") != 0) return std::nullopt;
+  return interpret(values, ranks);
+}
+
+std::string help_text() {
+  std::ostringstream text;
+  text << "Usage: mpiexec -n RANKS ferry-bench alltoall|allgather|bcast [options]\n"
+          "Times a collective of Ferry and of the MPI below in turns. Sizes are bytes per peer\n"
+          "block (of the message for bcast): the powers of two from --min to --max.\n\n"
+       << describe()
+       << "\nA time is that of one call on the slowest rank. ratio = MPI median / Ferry median.\n"
+          "GB/s = bytes a rank exchanges with others per Ferry median, in 10^9 bytes.\n"
+          "Exit status: 0; 1 when Ferry delivered wrong bytes; 2 for a bad command line.\n";
+  return text.str();
+}
+
+} // namespace ferry::bench

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#include "apps/ferry-bench/report.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace ferry::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double microseconds(double seconds) {
+  return seconds * 1e6;
+}
+
+std::string number_or_dash(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2f}", *value) : "-";
+}
+
+Json to_object(const Options& options, int ranks, const Result& result) {
+  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  std::optional<double> peer_min;
+  std::optional<double> peer_median;
+  if (result.peer) peer_min = microseconds(result.peer->minimum);
+  if (result.peer) peer_median = microseconds(result.peer->median);
+  return {
+      {"collective", name_of(options.operation)},
+      {"form", name_of(options.form)},
+      {"memory", options.shared ? "shared" : "private"},
+      {"in_place", options.in_place},
+      {"root", options.root},
+      {"ranks", ranks},
+      {"bytes", result.bytes},
+      {"rounds", result.rounds},
+      {"ferry_us_min", microseconds(result.ferry.minimum)},
+      {"ferry_us_median", microseconds(result.ferry.median)},
+      {"peer_us_min", optional(peer_min)},
+      {"peer_us_median", optional(peer_median)},
+      {"ratio", optional(ratio(result))},
+      {"busbw_gbps", bus_bandwidth(options, ranks, result)},
+      {"path", result.path},
+      {"why", result.why},
+      {"errors", optional(result.errors)},
+      {"peer_errors", optional(result.peer_errors)},
+  };
+}
+
+} // namespace
+
+std::optional<double> ratio(const Result& result) {
+  if (!result.peer || result.ferry.median <= 0) return std::nullopt;
+  return result.peer->median / result.ferry.median;
+}
+
+double bus_bandwidth(const Options& options, int ranks, const Result& result) {
+  if (result.ferry.median <= 0) return 0;
+  const int blocks = options.operation == FERRY_BCAST ? 1 : ranks - 1;
+  return static_cast<double>(result.bytes) * blocks / result.ferry.median / 1e9;
+}
+
+std::string to_json(const Options& options, int ranks, const std::vector<Result>& results) {
+  Json all = Json::array();
+  for (const auto& result : results) all.push_back(to_object(options, ranks, result));
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Table::Table(const Options& options, int ranks, std::FILE* out)
+    : options_(options), ranks_(ranks), out_(out) {}
+
+void Table::header() const {
+  fmt::print(
+      out_, "{}, {}, {} memory{}, {} rank{}; times in microseconds\n", name_of(options_.operation),
+      name_of(options_.form), options_.shared ? "shared" : "private",
+      options_.in_place ? ", in place" : "", ranks_, ranks_ == 1 ? "" : "s");
+  fmt::print(
+      out_, "{:>11} {:>11} {:>11} {:>11} {:>11} {:>7} {:>8}  {:<7} {:>8}\n", "bytes", "Ferry min",
+      "median", "MPI min", "median", "ratio", "GB/s", "path", "errors");
+  std::fflush(out_);
+}
+
+void Table::row(const Result& result) const {
+  std::optional<double> peer_min;
+  std::optional<double> peer_median;
+  if (result.peer) peer_min = microseconds(result.peer->minimum);
+  if (result.peer) peer_median = microseconds(result.peer->median);
+  fmt::print(
+      out_, "{:>11} {:>11.2f} {:>11.2f} {:>11} {:>11} {:>7} {:>8.3f}  {:<7} {:>8}\n", result.bytes,
+      microseconds(result.ferry.minimum), microseconds(result.ferry.median),
+      number_or_dash(peer_min), number_or_dash(peer_median), number_or_dash(ratio(result)),
+      bus_bandwidth(options_, ranks_, result), result.path,
+      result.errors ? std::to_string(*result.errors) : "-");
+  std::fflush(out_);
+}
+
+void Table::footer(const std::vector<Result>& results) const {
+  std::vector<std::string> seen;
+  for (const auto& result : results) {
+    std::string line = fmt::format("{}: {}", result.path, result.why);
+    if (std::find(seen.begin(), seen.end(), line) != seen.end()) continue;
+    fmt::print(out_, "{}\n", line);
+    seen.push_back(std::move(line));
+  }
+  for (const auto& result : results) {
+    if (result.peer_errors.value_or(0) == 0) continue;
+    fmt::print(
+        out_, "note: the MPI below delivered {} wrong bytes at {} bytes (not judged)\n",
+        *result.peer_errors, result.bytes);
+  }
+  std::fflush(out_);
+}
+
+Progress::Progress(std::size_t total) : total_(total), visible_(isatty(STDERR_FILENO) == 1) {}
+
+void Progress::show(std::size_t index, std::uint64_t bytes) const {
+  if (!visible_) return;
+  const double elapsed =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const auto left = static_cast<double>(total_ - index);
+  const std::string rest =
+      index == 0
+          ? ""
+          : fmt::format(", about {:.0f} s left", elapsed / static_cast<double>(index) * left);
+  fmt::print(stderr, "\r\033[Ksize {} of {}: {} bytes{}", index + 1, total_, bytes, rest);
+  std::fflush(stderr);
+}
+
+void Progress::clear() const {
+  if (!visible_) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+}
+
+} // namespace ferry::bench
