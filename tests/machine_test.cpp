@@ -19,10 +19,9 @@
 #include <linux/seccomp.h>
 #include <nlohmann/json.hpp>
 
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
-#include "../lib/topology/machine.hpp"
+#include "lib/topology/machine.hpp"
 
 namespace {
 

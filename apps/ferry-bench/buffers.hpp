@@ -66,7 +66,7 @@ class Buffers {
   }
   [[nodiscard]] bool is_source(int index) const;
 
-  const Options& options_;
+  Options options_;
   int rank_;
   int recv_blocks_;
   int send_blocks_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "machine.hpp"
+#include "lib/topology/machine.hpp"
 
 #include <fcntl.h>
 #include <hwloc.h>
@@ -21,7 +21,7 @@
 
 #include <fmt/format.h>
 
-#include "../base/error.hpp"
+#include "lib/base/error.hpp"
 
 namespace ferry::core {
 namespace {

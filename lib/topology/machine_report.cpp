@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "machine.hpp"
+#include "lib/topology/machine.hpp"
 
 namespace ferry::core {
 namespace {
