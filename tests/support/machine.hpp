@@ -33,10 +33,13 @@ inline Holdings holdings() {
   Holdings now;
   now.descriptors = entries_of("/proc/self/fd");
   now.threads = entries_of("/proc/self/task");
-  now.shared_files = entries_of("/dev/shm");
   std::ifstream maps("/proc/self/maps");
   std::string line;
-  for (int i = 0; i < 1 << 20 && std::getline(maps, line); ++i) ++now.mappings;
+  for (int i = 0; i < 1 << 20 && std::getline(maps, line); ++i) {
+    ++now.mappings;
+    const bool deleted = line.ends_with("(deleted)");
+    if (line.find(" /dev/shm/") != std::string::npos && !deleted) ++now.named_segments;
+  }
   std::ifstream status("/proc/self/status");
   for (int i = 0; i < 1000 && std::getline(status, line); ++i) {
     if (line.rfind("VmRSS:", 0) == 0) now.resident_kib = std::stoul(line.substr(6));
