@@ -26,7 +26,7 @@ struct Holdings {
   std::size_t threads = 0;
   std::size_t mappings = 0;
   std::size_t resident_kib = 0;
-  std::size_t shared_files = 0; // of the machine: entries of /dev/shm
+  std::size_t named_segments = 0; // mappings of files that still lie in /dev/shm
 };
 
 inline Holdings holdings() {
