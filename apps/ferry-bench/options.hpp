@@ -26,7 +26,7 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-constexpr int kDefaultRounds = 11;
+inline constexpr int kDefaultRounds = 11;
 
 // A bad command line; what() is one sentence.
 class UsageError : public std::runtime_error {

@@ -8,7 +8,7 @@
 namespace ferry::bench {
 
 // Stands for "any receiver" where all get the same block.
-constexpr int kEveryone = -1;
+inline constexpr int kEveryone = -1;
 
 // Which block it is. Two different ones differ in about 255 of 256 bytes.
 struct Block {
