@@ -55,14 +55,14 @@ FERRY_DEVICE_FN void store_release(Word* p, Word value) {
 template <class Word>
 FERRY_DEVICE_FN Word fetch_add(Word* p, Word value) {
   release_fence();
-  return __hip_atomic_fetch_add(p, value, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_SYSTEM);
+  return __hip_atomic_fetch_add(p, value, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 
 template <class Word>
 FERRY_DEVICE_FN bool cas(Word* p, Word& expected, Word desired) {
   release_fence();
   return __hip_atomic_compare_exchange_strong(
-      p, &expected, desired, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
+      p, &expected, desired, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 
 #elif defined(__CUDA_ARCH__)

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device/packet.hpp"
@@ -88,31 +89,6 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 } // namespace
-
-TEST_CASE("a doorbell that cannot be stops the queue") {
-  const std::pair<std::uint64_t, const char*> cases[] = {
-      {4100, "more than a ring ahead"}, {30, "not a dword"}, {24, "behind the consumer"}};
-  for (const auto& [doorbell, text] : cases) {
-    CAPTURE(doorbell);
-    Fixture f;
-    feed(f.queue, {add(&f.signals[0], 1)});
-    if (doorbell == 24) REQUIRE(f.queue.consume(1) == QueueState::drained);
-    f.queue.publish(doorbell);
-    CHECK(f.queue.consume(100) == QueueState::failed);
-    CHECK(f.queue.failed());
-    CHECK(contains(f.cause(), text));
-    CHECK(f.queue.error().kind == ErrorKind::bad_packet);
-  }
-}
-
-TEST_CASE("a doorbell a full ring ahead is fine, and nothing beyond it is consumed") {
-  Fixture f;
-  f.queue.publish(4096); // zero dwords are NOPs
-  CHECK(f.queue.consume(1 << 20) == QueueState::drained);
-  CHECK(f.queue.consumed() == 4096);
-  CHECK(f.queue.consume(1 << 20) == QueueState::drained);
-  CHECK(f.queue.consumed() == 4096);
-}
 
 TEST_CASE("a NOP skips at most to the doorbell") {
   Fixture f;
@@ -323,11 +299,8 @@ TEST_CASE("the inline engine moves queues that wait for each other") {
   engine->retire(ring.all);
 }
 
-TEST_CASE("an engine without threads is refused") {
-  CHECK_THROWS_AS((void)make_thread_engine(0, {}), Failure);
-}
-
 TEST_CASE("threads move queues that wait for each other, and wake the owners") {
+  CHECK_THROWS_AS((void)make_thread_engine(0, {}), Failure);
   for (const int threads : {1, 2, 3}) {
     Ring ring;
     Wakes wakes;
@@ -365,6 +338,44 @@ TEST_CASE("threads leave a retired queue alone, blocked or not, and take it up a
     REQUIRE(settle(*engine, ring.all) == QueueState::drained);
     CHECK(ring.arrived(round));
   }
+}
+
+TEST_CASE("threads miss no work that is submitted while they finish the last") {
+  Fixture f;
+  const std::unique_ptr<Engine> engine = make_thread_engine(1, {});
+  Queue* const queue = &f.queue;
+  f.queue.set_hook({}, 0);
+  for (std::uint64_t round = 1; round <= 20000; ++round) {
+    feed(*queue, {add(&f.signals[0], 1)});
+    engine->submit({&queue, 1});
+    REQUIRE(settle(*engine, {queue}) == QueueState::drained);
+  }
+  CHECK(f.signals[0] == 20000);
+  engine->retire({&queue, 1});
+}
+
+TEST_CASE("threads have let go of a queue when retire returns") {
+  std::vector<unsigned char> from(std::size_t{1} << 20, 1);
+  std::vector<unsigned char> to(from.size());
+  WindowSet windows;
+  windows.add(window(from.data(), from.size(), false));
+  windows.add(window(to.data(), to.size(), true));
+  const std::unique_ptr<Engine> engine = make_thread_engine(1, {});
+  int caught = 0; // retired in the middle of its work
+  for (int i = 0; i < 100 && caught < 3; ++i) {
+    Queue queue(4096);
+    Queue* const one = &queue;
+    queue.set_windows(&windows);
+    feed(queue, std::vector<Dwords>(100, copy(to.data(), from.data(), from.size())));
+    engine->submit({&one, 1});
+    for (; queue.consumed() == 0;) std::this_thread::yield();
+    engine->retire({&one, 1});
+    const std::uint64_t consumed = queue.consumed();
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    CHECK(queue.consumed() == consumed);
+    caught += consumed < queue.written();
+  }
+  CHECK(caught == 3);
 }
 
 TEST_CASE("threads report a failed queue, and an engine ends while queues are blocked") {

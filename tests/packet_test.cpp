@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "device/copy.hpp"
 #include "lib/engine/decoder.hpp"
 #include "lib/engine/queue.hpp"
 
@@ -228,13 +229,52 @@ TEST_CASE("copies of odd sizes at odd addresses, and overlapping ones") {
       CHECK(target == expected);
     }
   }
-  for (const std::size_t shift : {1, 3, 499}) {
-    target = source;
-    REQUIRE(
-        build_copy(packet, at(target.data() + shift), at(target.data()), 500) == PacketStatus::ok);
-    CHECK(run(windows, packet) == StepState::done);
-    CHECK(std::equal(source.begin(), source.begin() + 500, target.data() + shift));
-    CHECK(std::equal(source.begin(), source.begin() + 1, target.begin()));
+}
+
+TEST_CASE("copies of every kind move exactly their bytes") {
+  for (const std::size_t size : {kRepCopyBytes, kStreamCopyBytes}) {
+    for (const std::size_t bytes : {size - 1, size, size + 1, size + 67}) {
+      for (const std::size_t shift : {0, 1, 13}) {
+        std::vector<unsigned char> source(bytes + 16);
+        for (std::size_t i = 0; i < source.size(); ++i)
+          source[i] = static_cast<unsigned char>(i * 37 + (i >> 8));
+        std::vector<unsigned char> memory(bytes + 64, 0xc9);
+        copy_bytes(memory.data() + 16 + shift, source.data() + 16 - shift, bytes);
+        const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(16 + shift);
+        const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
+        CHECK(std::equal(begin, end, source.begin() + static_cast<std::ptrdiff_t>(16 - shift)));
+        const auto guarded = [](unsigned char b) { return b == 0xc9; };
+        CHECK(std::all_of(memory.begin(), begin, guarded));
+        CHECK(std::all_of(end, memory.end(), guarded));
+      }
+    }
+  }
+}
+
+TEST_CASE("an overlapping copy moves what was there before") {
+  constexpr std::size_t kBytes = 20000;
+  std::vector<unsigned char> before(2 * kBytes);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    before[i] = static_cast<unsigned char>(i * 37 + (i >> 8));
+  }
+  for (const std::size_t bytes : {std::size_t{500}, kBytes}) {
+    for (const std::size_t shift : {1, 3, 499}) {
+      std::vector<unsigned char> memory = before;
+      WindowSet windows;
+      windows.add({at(memory.data()), memory.size(), true, 0, 0, 0, "memory"});
+      CopyPacket packet{};
+      REQUIRE(
+          build_copy(packet, at(memory.data() + shift), at(memory.data()), bytes) ==
+          PacketStatus::ok);
+      CHECK(run(windows, packet) == StepState::done);
+      CHECK(std::equal(before.data(), before.data() + bytes, memory.data() + shift));
+      memory = before;
+      REQUIRE(
+          build_copy(packet, at(memory.data()), at(memory.data() + shift), bytes) ==
+          PacketStatus::ok);
+      CHECK(run(windows, packet) == StepState::done);
+      CHECK(std::equal(before.data() + shift, before.data() + shift + bytes, memory.data()));
+    }
   }
 }
 

@@ -3,13 +3,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <random>
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "lib/engine/queue.hpp"
@@ -17,6 +20,8 @@
 using namespace ferry::device;
 using ferry::core::HostRing;
 using ferry::core::Producers;
+using ferry::core::Queue;
+using ferry::core::QueueState;
 using Dwords = std::vector<std::uint32_t>;
 
 namespace {
@@ -307,6 +312,37 @@ TEST_CASE("a producer that finds another one publishing leaves its packets to th
   CHECK(*ring.arrivals == 0);
 }
 
+TEST_CASE("once nobody is publishing, everything published was rung") {
+  HostRing memory(512, Producers::several);
+  const RingHandle& ring = memory.handle();
+  std::atomic<int> started{0};
+  std::atomic<int> finished{0};
+  constexpr int kRounds = 50000;
+  const auto post_one = [&ring](int pauses) {
+    const MultiProducer producer(ring);
+    const Reservation r = producer.reserve(32);
+    for (int i = 0; i < pauses % 16; ++i) cpu_relax(); // meet in ever different places
+    if (r) producer.publish(r);
+  };
+  std::jthread other([&] {
+    for (int round = 1; round <= kRounds; ++round) {
+      for (; started.load() < round;) std::this_thread::yield();
+      post_one(round / 16);
+      finished.store(round);
+    }
+  });
+  int stuck = 0;
+  for (int round = 1; round <= kRounds; ++round) {
+    started.store(round);
+    post_one(round);
+    for (; finished.load() < round;) std::this_thread::yield();
+    stuck += *ring.doorbell != *ring.reserved;
+    store_release(ring.rptr, *ring.reserved);
+  }
+  CHECK(stuck == 0);
+  CHECK(*ring.doorbell == kRounds * 64);
+}
+
 TEST_CASE_TEMPLATE(
     "mixed sizes over 100000 laps of tiny rings", Producer, SingleProducer, MultiProducer) {
   run_laps<Producer>(128, 100000);
@@ -322,4 +358,32 @@ TEST_CASE("four producers") {
 }
 TEST_CASE("four producers on the smallest ring that takes them") {
   run_producers(4, 10000, 128);
+}
+
+TEST_CASE("a consumer believes no doorbell that cannot be") {
+  const std::pair<std::uint64_t, std::string> cases[] = {
+      {32 + 4100, "more than a ring ahead"},
+      {38, "not a dword"},
+      {28, "behind the consumer"},
+      {0, "behind the consumer"}};
+  for (const auto& [doorbell, text] : cases) {
+    Queue queue(4096);
+    queue.publish(32); // zero dwords are NOPs
+    REQUIRE(queue.consume(100) == QueueState::drained);
+    queue.publish(doorbell);
+    CHECK(queue.consume(100) == QueueState::failed);
+    CHECK(queue.failed());
+    CHECK_MESSAGE(queue.error().cause.find(text) != std::string::npos, queue.error().cause);
+    CHECK(queue.consumed() == 32);
+  }
+}
+
+TEST_CASE("a doorbell a full ring ahead is fine, and nothing beyond it is consumed") {
+  Queue queue(4096);
+  queue.publish(4096);
+  *queue.ring().wptr = 4100; // a later submission that has not rung yet
+  for (int i = 0; i < 2; ++i) {
+    CHECK(queue.consume(5000) == QueueState::drained);
+    CHECK(queue.consumed() == 4096);
+  }
 }
