@@ -2,8 +2,9 @@
 /* Ferry: collectives of an MPI communicator, compiled once and started as often as you like.
  *
  * Signatures have the shape of MPI; counts are MPI_Count (64 bit). Every function returns an MPI
- * error class (MPI_SUCCESS = 0) or an error code of that class whose MPI_Error_string names the
- * function, rank, cause and remedy, after it was given to the communicator's error handler.
+ * error class (MPI_SUCCESS = 0), after it was given to the communicator's error handler (that of
+ * MPI_COMM_SELF where there is no communicator). ferry_error_text() then names function, rank, cause
+ * and remedy, in the handler as well; a fatal handler finds the text on stderr.
  * Buffers may be any memory; memory from ferry_alloc is mapped by peers, which saves one copy.
  */
 #pragma once

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include "collectives/planner.hpp"
+#include "collectives/slots.hpp"
+#include "collectives/transfer.hpp"
+
+namespace ferry::core {
+
+// Flat: the root's message goes straight to every rank; readers copy side by side where they can reach
+// the root's buffer.
+Schedule plan_broadcast(const PlanInput& input) {
+  const std::uint64_t bytes = input.block_bytes;
+  const int me = input.rank;
+  const Place source{Buffer::send, input.root, 0};
+  const Place target{Buffer::recv, me, 0};
+  if (fits_slots(input)) {
+    SlotBuilder slots(input);
+    if (me == input.root) {
+      slots.put(kEveryone, source);
+    } else {
+      slots.get(input.root, kEveryone, target);
+    }
+    return slots.finish();
+  }
+  TransferBuilder transfers(input);
+  if (me != input.root) {
+    transfers.receive(input.root, source, target, bytes, 0);
+    return transfers.finish();
+  }
+  std::vector<int> staged;
+  for (int i = 1; i < input.ranks; ++i) {
+    const int to = (me + i) % input.ranks;
+    if (route_between(input, me, to) == Route::staged) {
+      staged.push_back(to);
+    } else {
+      transfers.send(to, source, {Buffer::recv, to, 0}, bytes, 0);
+    }
+  }
+  transfers.send_staged(staged, source, bytes, 0);
+  return transfers.finish();
+}
+
+}  // namespace ferry::core

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "collectives/slots.hpp"
+
+#include <fmt/format.h>
+
+#include "collectives/transfer.hpp"
+
+namespace ferry::core {
+
+SlotBuilder::SlotBuilder(const PlanInput& input) : input_(input) {
+  schedule_.operation = input.operation;
+  schedule_.path = Path::slots;
+  schedule_.rank = input.rank;
+  schedule_.ranks = input.ranks;
+  schedule_.slot_bytes = input.block_bytes;
+  schedule_.queues.push_back({input.rank, {}});
+}
+
+Place SlotBuilder::slot_of(int writer, int reader) const {
+  const std::uint64_t index = reader == kEveryone ? 0 : static_cast<std::uint64_t>(reader);
+  return {Buffer::slot, writer, index * input_.block_bytes};
+}
+
+void SlotBuilder::put(int reader, Place from) {
+  auto& steps = schedule_.queues.front().steps;
+  schedule_.slot_count = reader == kEveryone ? 1 : input_.ranks;
+  if (input_.block_bytes > 0) {
+    steps.push_back(copy_step(slot_of(input_.rank, reader), from, input_.block_bytes));
+  }
+  steps.push_back(signal_step(SignalKind::slot, reader));
+}
+
+void SlotBuilder::get(int writer, int reader, Place to) {
+  auto& steps = schedule_.queues.front().steps;
+  steps.push_back(await_step(SignalKind::slot, writer, 1));
+  if (input_.block_bytes > 0) {
+    steps.push_back(copy_step(to, slot_of(writer, reader), input_.block_bytes));
+  }
+}
+
+void SlotBuilder::copy_local(Place from, Place to) {
+  if (input_.block_bytes == 0) return;
+  schedule_.queues.front().steps.push_back(copy_step(to, from, input_.block_bytes));
+}
+
+Schedule SlotBuilder::finish() {
+  schedule_.why = fmt::format(
+      "{} bytes a block ride with their flag, blocks up to {} bytes do", input_.block_bytes,
+      input_.limits.slot_bytes);
+  return std::move(schedule_);
+}
+
+}  // namespace ferry::core

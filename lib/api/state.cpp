@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#include "lib/api/state.hpp"
+
+#include <mutex>
+
+#include "lib/base/error.hpp"
+#include "lib/base/mpi_bootstrap.hpp"
+
+namespace ferry::core {
+namespace {
+
+using Holder = std::shared_ptr<Communicator>;
+
+int delete_state(MPI_Comm, int, void* value, void*) {
+  auto* holder = static_cast<Holder*>(value);
+  (*holder)->detach();
+  delete holder;
+  return MPI_SUCCESS;
+}
+
+int make_keyval() {
+  int keyval = MPI_KEYVAL_INVALID;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_state, &keyval, nullptr);
+  return keyval;
+}
+
+int keyval() {
+  static const int value = make_keyval();
+  return value;
+}
+
+std::string name_of(MPI_Comm comm) {
+  char name[MPI_MAX_OBJECT_NAME] = {};
+  int length = 0;
+  PMPI_Comm_get_name(comm, name, &length);
+  return length > 0 ? std::string(name) : std::string("an unnamed communicator");
+}
+
+Holder* look_up(MPI_Comm comm) {
+  void* value = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(comm, keyval(), &value, &found);
+  return found != 0 ? static_cast<Holder*>(value) : nullptr;
+}
+
+}  // namespace
+
+void require_mpi() {
+  int up = 0;
+  int down = 0;
+  PMPI_Initialized(&up);
+  PMPI_Finalized(&down);
+  if (up != 0 && down == 0) return;
+  throw Failure(
+      ErrorKind::other, up == 0 ? "MPI is not initialised" : "MPI is finalised already",
+      "call this between MPI_Init and MPI_Finalize");
+}
+
+Holder find_state(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL) return nullptr;
+  Holder* holder = look_up(comm);
+  return holder != nullptr ? *holder : nullptr;
+}
+
+Holder& state_of(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL) {
+    throw Failure(ErrorKind::comm, "the communicator is MPI_COMM_NULL", "pass a communicator");
+  }
+  if (Holder* holder = look_up(comm)) return *holder;
+  int inter = 0;
+  PMPI_Comm_test_inter(comm, &inter);
+  if (inter != 0) {
+    throw Failure(
+        ErrorKind::comm, "this is an intercommunicator", "use the collective of MPI for it");
+  }
+  auto holder = std::make_unique<Holder>(
+      std::make_shared<Communicator>(make_mpi_bootstrap(comm), comm, name_of(comm)));
+  PMPI_Comm_set_attr(comm, keyval(), holder.get());
+  return *holder.release();
+}
+
+}  // namespace ferry::core

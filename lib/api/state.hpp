@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <mpi.h>
+
+#include "lib/exec/communicator.hpp"
+
+namespace ferry::core {
+
+// The state of a communicator, made at its first call: it hangs on an attribute, is not copied by
+// MPI_Comm_dup, and goes with MPI_Comm_free. Throws Failure for what is no intra-communicator.
+[[nodiscard]] std::shared_ptr<Communicator>& state_of(MPI_Comm comm);
+// The state if there is one, else null.
+[[nodiscard]] std::shared_ptr<Communicator> find_state(MPI_Comm comm);
+// Throws Failure unless MPI runs.
+void require_mpi();
+
+}  // namespace ferry::core

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::core {
+
+// The seam to whoever started the ranks: MPI, or ranks that are threads of one process in tests.
+// Exchanges are collective: all ranks start the same ones in the same order, one at a time.
+class Bootstrap {
+ public:
+  Bootstrap() = default;
+  Bootstrap(const Bootstrap&) = delete;
+  Bootstrap& operator=(const Bootstrap&) = delete;
+  virtual ~Bootstrap() = default;
+
+  [[nodiscard]] virtual int rank() const noexcept = 0;
+  [[nodiscard]] virtual int size() const noexcept = 0;
+
+  // Begin to gather `bytes` bytes from every rank into all[size * bytes]; both stay untouched by the
+  // caller until test() has returned true.
+  virtual void start_allgather(const void* mine, std::size_t bytes, void* all) = 0;
+  // True when the exchange that was started last has completed.
+  [[nodiscard]] virtual bool test() = 0;
+
+  // Give the MPI below a chance to progress (a peer may be stuck in a rendezvous with this rank).
+  virtual void poke() = 0;
+};
+
+}  // namespace ferry::core

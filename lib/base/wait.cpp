@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "lib/base/wait.hpp"
+
+#include <cstdio>
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "device/platform.hpp"
+#include "lib/base/clock.hpp"
+
+namespace ferry::core {
+namespace {
+
+constexpr int kYieldsPerLook = 16;       // yields between two looks at clock and MPI
+constexpr double kSleepSeconds = 1e-3;   // a lost wake-up costs no more than this
+constexpr double kCheckSeconds = 0.1;    // between two looks whether the peers live
+
+}  // namespace
+
+Status Backoff::pause(bool (*ready)(void*), void* look) {
+  ++attempts_;
+  if (attempts_ <= policy_.spins) {
+    device::cpu_relax();
+    return {};
+  }
+  if ((attempts_ - policy_.spins) % kYieldsPerLook != 0) {
+    sched_yield();
+    return {};
+  }
+  return slow_pause(ready, look);
+}
+
+Status Backoff::slow_pause(bool (*ready)(void*), void* look) {
+  const double now = now_seconds();
+  if (since_ == 0) {
+    since_ = now;
+    next_check_ = now + kCheckSeconds;
+  }
+  context_.poke();
+  const double waited = now - since_;
+  if (waited > policy_.yield_seconds) {
+    context_.sleep(kSleepSeconds, ready, look);
+    attempts_ += kYieldsPerLook - 1;  // the next unsuccessful look comes straight back here
+  } else {
+    sched_yield();
+  }
+  if (now < next_check_) return {};
+  next_check_ = now + kCheckSeconds;
+  if (Status status = context_.check_peers(); !status.ok()) return status;
+  if (policy_.warn_after > 0 && !warned_ && waited > policy_.warn_after) warn(waited);
+  if (policy_.timeout > 0 && waited > policy_.timeout) {
+    return {
+        ErrorKind::timeout, fmt::format("waited {:.1f} s: {}", waited, context_.what()),
+        "see whether that rank still makes the same calls, or raise FERRY_TIMEOUT"};
+  }
+  return {};
+}
+
+void Backoff::warn(double waited) {
+  warned_ = true;
+  std::fprintf(stderr, "ferry: waiting for %.1f s: %s\n", waited, context_.what().c_str());
+}
+
+}  // namespace ferry::core

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+#include "lib/exec/communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "lib/exec/graveyard.hpp"
+
+namespace ferry::core {
+namespace {
+
+constexpr unsigned kLooksPerPoke = 64;  // of a user who tests in a loop
+
+}  // namespace
+
+// What every wait of a communicator serves and says.
+class Communicator::Wait final : public WaitContext {
+ public:
+  Wait(Communicator& owner, const LaneOp* op, const PersistentPlan* plan)
+      : owner_(owner), op_(op), plan_(plan) {}
+  void poke() override {
+    serve_all();
+    const std::unique_lock lock(owner_.mutex_, std::try_to_lock);
+    if (lock.owns_lock() && !owner_.detached_) owner_.bootstrap_->poke();
+  }
+  void sleep(double seconds, bool (*ready)(void*), void* look) override {
+    if (owner_.lane_ == nullptr) return;  // before set-up nobody could wake this rank
+    sleep_on(owner_.team_.me().heap->header(), seconds, ready, look);
+  }
+  Status check_peers() override {
+    const std::lock_guard lock(owner_.mutex_);
+    if (op_ != nullptr && owner_.lane_ != nullptr) {
+      if (Status status = owner_.lane_->find_stray(*op_); !status.ok()) return status;
+    }
+    return owner_.team_.check_alive();
+  }
+  std::string what() const override {
+    const std::lock_guard lock(owner_.mutex_);
+    return op_ != nullptr ? owner_.missing(*op_) : plan_->missing();
+  }
+
+ private:
+  Communicator& owner_;
+  const LaneOp* op_;
+  const PersistentPlan* plan_;
+};
+
+Communicator::Communicator(std::unique_ptr<Bootstrap> bootstrap, MPI_Comm comm, std::string name)
+    : bootstrap_(std::move(bootstrap)), comm_(comm) {
+  team_.name = std::move(name);
+  team_.topology.rank = bootstrap_->rank();
+  team_.topology.ranks = bootstrap_->size();
+  reap_blocks();
+  if (team_.ranks() == 1 || !config().enabled) {
+    team_.topology.why_not_shared = "FERRY=off";
+    ready_ = true;
+    return;
+  }
+  set_up_ = std::make_unique<SetUp>(*bootstrap_, team_, lane_layout(config(), team_.ranks()));
+}
+
+Communicator::~Communicator() = default;
+
+void Communicator::detach() {
+  const std::lock_guard lock(mutex_);
+  detached_ = true;
+}
+
+bool Communicator::set_up() {
+  if (ready_) return true;
+  if (set_up_->progress() == Poll::pending) return false;
+  if (team_.topology.shared) {
+    const BlockLayout layout = lane_layout(config(), team_.ranks());
+    lane_ = std::make_unique<Lane>(team_, layout, set_up_->take_lane_block());
+  }
+  set_up_.reset();
+  ready_ = true;
+  return true;
+}
+
+void Communicator::post(LaneOp& op) {
+  const std::lock_guard lock(mutex_);
+  op.phase = LaneOp::Phase::queued;
+  if (!broken_.ok()) {
+    op.status = broken_;
+    op.phase = LaneOp::Phase::complete;
+    return;
+  }
+  if (team_.ranks() == 1) {
+    op.desc.copy_own_block();
+    static const std::string kAlone = "one rank: the own block only";
+    op.why = &kAlone;
+    op.path = Path::local;
+    remember(op);
+    op.phase = LaneOp::Phase::complete;
+    return;
+  }
+  if (carried_by_mpi()) {
+    begin_mpi(op, &team_.topology.why_not_shared);
+    return;
+  }
+  queue_.push_back(&op);
+  if (queue_.size() == 1) drive();
+}
+
+void Communicator::begin_mpi(LaneOp& op, const std::string* why) {
+  op.path = Path::mpi;
+  op.why = why;
+  remember(op);
+  op.phase = LaneOp::Phase::mpi;
+  op.mpi.start(comm_, op.desc);
+  mpi_ops_.push_back(&op);
+}
+
+// Moves everything on as far as it goes without waiting. The lock is held.
+void Communicator::drive() {
+  drive_plans();
+  std::erase_if(mpi_ops_, [](LaneOp* op) {
+    if (op->mpi.progress() == Poll::pending) return false;
+    op->status = op->mpi.status();
+    op->phase = LaneOp::Phase::complete;
+    return true;
+  });
+  try {
+    if (!queue_.empty() && !set_up()) return;
+  } catch (const Failure& failure) {
+    fail(failure.status());
+  }
+  while (!queue_.empty() && advance(*queue_.front())) queue_.pop_front();
+}
+
+// True when the operation at the front of the queue leaves it.
+bool Communicator::advance(LaneOp& op) {
+  if (lane_ != nullptr) {
+    if (op.phase == LaneOp::Phase::queued) lane_->begin(op);
+    lane_->progress(op);
+    remember(op);
+    if (op.status.kind == ErrorKind::bad_packet) broken_ = op.status;
+    if (op.phase != LaneOp::Phase::mpi) return op.complete();
+    lane_->complete(op);
+  }
+  static const std::string kNoStage = "a rank has no shared memory left for this call";
+  if (!detached_) {
+    begin_mpi(op, lane_ == nullptr ? &team_.topology.why_not_shared : &kNoStage);
+  } else {
+    op.status = {ErrorKind::comm, "the communicator was freed before this call could begin", ""};
+    op.phase = LaneOp::Phase::complete;
+  }
+  return true;
+}
+
+Poll Communicator::look(LaneOp& op) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return Poll::pending;
+  if (!op.complete()) drive();
+  return op.complete() ? Poll::ready : Poll::pending;
+}
+
+void Communicator::serve() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) drive();
+}
+
+// Nothing is known about the peers any more: everything in flight ends with this status.
+void Communicator::fail(const Status& status) {
+  broken_ = status;
+  if (lane_ != nullptr) lane_->abandon();
+  for (LaneOp* op : queue_) {
+    op->status = status;
+    op->phase = LaneOp::Phase::complete;
+  }
+  queue_.clear();
+  for (PersistentPlan* plan : plans_) {
+    plan->abandon();
+    plan->set_active(false);
+  }
+  plans_.clear();
+}
+
+std::string Communicator::missing(const LaneOp& op) const {
+  if (op.phase == LaneOp::Phase::mpi) return "the MPI below on " + team_.name;
+  if (lane_ != nullptr && op.phase != LaneOp::Phase::queued) return lane_->missing(op);
+  if (set_up_ != nullptr) {
+    return fmt::format(
+        "{} on {}: waits for rank {} to make its first call there", name_of(op.desc.operation),
+        team_.name, set_up_->waits_for());
+  }
+  return fmt::format("{} on {}: waits for its turn", name_of(op.desc.operation), team_.name);
+}
+
+Status Communicator::wait(LaneOp& op) {
+  Wait context(*this, &op, nullptr);
+  const Status status = wait_until(team_.policy, context, [&] { return look(op); });
+  if (status.ok()) return op.status;
+  const std::lock_guard lock(mutex_);
+  if (status.kind == ErrorKind::mismatch && !op.complete()) {
+    // Others call something else under this number and see the same: the next call starts afresh.
+    op.status = status;
+    lane_->complete(op);
+    queue_.pop_front();
+  } else {
+    fail(status);
+  }
+  return op.status;
+}
+
+void Communicator::fail_plan(PersistentPlan& plan, const Status& status) {
+  const std::lock_guard lock(mutex_);
+  fail(status);
+  plan.abandon();
+}
+
+Status Communicator::wait(PersistentPlan& plan) {
+  Wait context(*this, nullptr, &plan);
+  const Status status = wait_until(team_.policy, context, [&] { return look(plan); });
+  if (status.ok()) return plan.status();
+  fail_plan(plan, status);
+  return status;
+}
+
+// Two exchanges of offers through the bootstrap, waited for like everything else.
+void Communicator::exchange(const Offer& mine, std::vector<Offer>& all, const PersistentPlan& plan) {
+  all.resize(static_cast<std::size_t>(team_.ranks()));
+  bootstrap_->start_allgather(&mine, sizeof mine, all.data());
+  Wait context(*this, nullptr, &plan);
+  const Status status = wait_until(team_.policy, context, [&] {
+    const std::lock_guard lock(mutex_);
+    return bootstrap_->test() ? Poll::ready : Poll::pending;
+  });
+  if (!status.ok()) throw Failure(status);
+}
+
+std::unique_ptr<PersistentPlan> Communicator::make_plan(const CollectiveDesc& desc) {
+  reap_blocks();
+  auto plan = std::make_unique<PersistentPlan>(
+      team_, desc, plan_limits(config(), std::max(team_.ranks(), 1)));
+  if (team_.ranks() == 1) {
+    plan->compile_local();
+    return plan;
+  }
+  finish_set_up(*plan);
+  if (carried_by_mpi()) {
+    plan->compile_mpi(team_.topology.why_not_shared);
+    return plan;
+  }
+  std::vector<Offer> offers;
+  exchange(plan->offer(), offers, *plan);
+  const Offer placed = plan->compile(offers);
+  exchange(placed, offers, *plan);
+  plan->link(std::move(offers));
+  return plan;
+}
+
+void Communicator::finish_set_up(const PersistentPlan& plan) {
+  Wait context(*this, nullptr, &plan);
+  const Status status = wait_until(team_.policy, context, [&] {
+    const std::lock_guard lock(mutex_);
+    return set_up() ? Poll::ready : Poll::pending;
+  });
+  if (!status.ok()) throw Failure(status);
+  if (!broken_.ok()) throw Failure(broken_);
+}
+
+Status Communicator::start(PersistentPlan& plan) {
+  const std::lock_guard lock(mutex_);
+  if (!broken_.ok()) return broken_;
+  if (plan.schedule().path == Path::mpi && detached_) {
+    return {ErrorKind::comm, "the communicator of this handle was freed", "free the handle"};
+  }
+  plan.start(comm_);
+  plan.set_active(true);
+  plans_.push_back(&plan);
+  drive_plans();
+  return {};
+}
+
+void Communicator::drive_plans() {
+  std::erase_if(plans_, [this](PersistentPlan* plan) {
+    if (plan->progress() == Poll::pending) return false;
+    plan->set_active(false);
+    if (plan->status().kind == ErrorKind::bad_packet) broken_ = plan->status();
+    return true;
+  });
+}
+
+Poll Communicator::look(PersistentPlan& plan) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return Poll::pending;
+  if (plan.active()) drive();
+  return plan.active() ? Poll::pending : Poll::ready;
+}
+
+// Once per operation, as soon as its path is known.
+void Communicator::remember(LaneOp& op) {
+  if (op.why == nullptr || op.told) return;
+  op.told = true;
+  last_path_ = op.path;
+  if (last_text_ != *op.why) last_text_ = *op.why;
+  if (op.desc.form == Form::nonblocking) op.why_text = *op.why;
+}
+
+std::string Communicator::explain_last() {
+  const std::lock_guard lock(mutex_);
+  if (last_text_.empty()) return "local: no collective has run on this communicator yet";
+  return fmt::format("{}: {}", name_of(last_path_), last_text_);
+}
+
+std::string Communicator::explain(const LaneOp& op) {
+  const std::lock_guard lock(mutex_);
+  if (!op.why_text.empty()) return fmt::format("{}: {}", name_of(op.path), op.why_text);
+  return fmt::format("{}: waits for its turn", name_of(op.path));
+}
+
+void Communicator::poke() {
+  if (++pokes_ % kLooksPerPoke != 0) return;
+  serve_all();
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock() && !detached_) bootstrap_->poke();
+}
+
+}  // namespace ferry::core

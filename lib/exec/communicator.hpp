@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mpi.h>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lib/base/bootstrap.hpp"
+#include "lib/exec/active.hpp"
+#include "lib/exec/lane.hpp"
+#include "lib/exec/persistent.hpp"
+#include "lib/exec/set_up.hpp"
+
+namespace ferry::core {
+
+// All that Ferry keeps for one communicator of the user. Made at the first call on it, which starts
+// the set-up; requests and the attribute of the MPI communicator share it. One thread at a time
+// drives it, others pass by.
+class Communicator final : public Active, public std::enable_shared_from_this<Communicator> {
+ public:
+  Communicator(std::unique_ptr<Bootstrap> bootstrap, MPI_Comm comm, std::string name);
+  ~Communicator() override;
+
+  // Queue a blocking or non-blocking operation; it stays alive until it is complete.
+  void post(LaneOp& op);
+  // Drive what is in flight; ready when op is complete.
+  Poll look(LaneOp& op);
+  // Wait for op. An error leaves it complete and the communicator unusable, except for a mismatch.
+  [[nodiscard]] Status wait(LaneOp& op);
+
+  // Collective, may block: plan, exchange addresses, encode. Throws Failure.
+  [[nodiscard]] std::unique_ptr<PersistentPlan> make_plan(const CollectiveDesc& desc);
+  [[nodiscard]] Status start(PersistentPlan& plan);
+  Poll look(PersistentPlan& plan);
+  [[nodiscard]] Status wait(PersistentPlan& plan);
+
+  void serve() override;
+  // The MPI communicator is being freed: what is in flight goes on without it.
+  void detach();
+
+  [[nodiscard]] int rank() const { return team_.rank(); }
+  [[nodiscard]] int ranks() const { return team_.ranks(); }
+  // "<path>: <why>" of the operation that began last, or of one.
+  [[nodiscard]] std::string explain_last();
+  [[nodiscard]] std::string explain(const LaneOp& op);
+  // Drive the MPI below and everything else that is in flight, for users who only test.
+  void poke();
+
+ private:
+  class Wait;
+
+  [[nodiscard]] bool carried_by_mpi() const { return ready_ && !team_.topology.shared; }
+  void drive();
+  bool set_up();
+  bool advance(LaneOp& op);
+  void remember(LaneOp& op);
+  void begin_mpi(LaneOp& op, const std::string* why);
+  void fail(const Status& status);
+  void fail_plan(PersistentPlan& plan, const Status& status);
+  void exchange(const Offer& mine, std::vector<Offer>& all, const PersistentPlan& plan);
+  void finish_set_up(const PersistentPlan& plan);
+  void drive_plans();
+  [[nodiscard]] std::string missing(const LaneOp& op) const;
+
+  std::mutex mutex_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+  MPI_Comm comm_;
+  Team team_;
+  std::unique_ptr<SetUp> set_up_;
+  std::unique_ptr<Lane> lane_;
+  bool ready_ = false;
+  bool detached_ = false;
+  Status broken_;
+  std::deque<LaneOp*> queue_;           // waiting for set-up or for the one at the front
+  std::vector<LaneOp*> mpi_ops_;        // carried by the MPI below, all at once
+  std::vector<PersistentPlan*> plans_;  // active ones
+  Path last_path_ = Path::local;
+  std::string last_text_;
+  std::atomic<unsigned> pokes_{0};
+};
+
+}  // namespace ferry::core

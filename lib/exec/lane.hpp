@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collectives/planner.hpp"
+#include "collectives/table.hpp"
+#include "lib/exec/mpi_path.hpp"
+#include "lib/exec/offer.hpp"
+#include "lib/exec/ring_plan.hpp"
+#include "lib/exec/slot_channel.hpp"
+
+namespace ferry::core {
+
+// One blocking or non-blocking collective on its way.
+struct LaneOp {
+  enum class Phase { queued, slots, offer, gather, rings, mpi, complete };
+
+  CollectiveDesc desc;
+  Phase phase = Phase::queued;
+  std::uint64_t sequence = 0;
+  Status status;
+  Path path = Path::local;
+  const std::string* why = nullptr;  // lives until the next operation begins
+  std::string why_text;              // kept for a non-blocking operation
+  bool told = false;
+  SlotRun slots;
+  RingPlan* rings = nullptr;
+  MpiPath mpi;
+  int waits_for = 0;
+
+  [[nodiscard]] bool complete() const { return phase == Phase::complete; }
+};
+
+// What plans of a team are limited by.
+[[nodiscard]] PlanLimits plan_limits(const Config& config, int ranks);
+[[nodiscard]] PlanInput plan_input(
+    const Team& team, const CollectiveDesc& desc, const PlanLimits& limits);
+[[nodiscard]] std::string explain_rings(const Schedule& schedule);
+[[nodiscard]] BlockLayout lane_layout(const Config& config, int ranks);
+
+// Runs the blocking and non-blocking collectives of a communicator, one after the other in the order
+// of the calls, with plans that are kept. Small blocks go through slots at once. For larger ones the
+// ranks first show each other their buffers (which also tells that all have entered), so the plan
+// needs no further entry signals.
+class Lane {
+ public:
+  // block: the own lane block, owned from here on.
+  Lane(Team& team, const BlockLayout& layout, std::byte* block);
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  // The operation before must be complete.
+  void begin(LaneOp& op);
+  // Moves op on until it is complete, must wait, or (Phase::mpi) must be carried by the MPI below.
+  void progress(LaneOp& op);
+  void complete(LaneOp& op);
+  // After an error nothing is known about peers: stop all packets, keep the memory they may touch.
+  void abandon();
+
+  [[nodiscard]] std::string missing(const LaneOp& op) const;
+  // A call of another rank under the same sequence number that does not fit to op, if there is one.
+  [[nodiscard]] Status find_stray(const LaneOp& op) const;
+
+ private:
+  struct Key {
+    std::uint64_t bytes = 0;
+    int root = 0;
+    Operation operation = Operation::alltoall;
+    bool in_place = false;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept;
+  };
+  struct RingEntry {
+    std::vector<BufferFacts> facts;
+    Schedule schedule;
+    AddressBook book;
+    std::unique_ptr<RingPlan> plan;
+    std::string why;
+  };
+  struct SlotEntry {
+    SlotProgram program;
+    std::string why;
+  };
+
+  static Key key_of(const CollectiveDesc& desc);
+  SlotEntry& slot_entry(const CollectiveDesc& desc);
+  RingEntry& ring_entry(const LaneOp& op, std::vector<BufferFacts> facts);
+  bool boards_free(LaneOp& op);
+  void post_offer(LaneOp& op);
+  bool provide_stage(const CollectiveDesc& desc, const BufferFacts& mine);
+  bool gather(LaneOp& op);
+  void start_rings(LaneOp& op);
+  Board& board(int rank, std::uint64_t sequence) const;
+
+  Team& team_;
+  PlanLimits limits_;
+  SlotChannel channel_;
+  SignalCounts counts_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t board_used_[2] = {0, 0};
+  std::byte* stage_ = nullptr;
+  std::uint64_t stage_bytes_ = 0;
+  bool abandoned_ = false;
+  std::vector<Offer> offers_;
+  std::unordered_map<Key, SlotEntry, KeyHash> slot_plans_;
+  std::unordered_map<Key, RingEntry, KeyHash> ring_plans_;
+  Key last_slot_key_;
+  SlotEntry* last_slot_ = nullptr;
+};
+
+}  // namespace ferry::core

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#include "lib/exec/ring_plan.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "device/copy.hpp"
+#include "device/packet.hpp"
+
+namespace ferry::core {
+namespace {
+
+constexpr std::uint64_t kSmallestLap = 64;
+
+std::uint64_t lap_bytes(const RingImage& image) {
+  return std::max(kSmallestLap, std::bit_ceil(image.dwords.size() * sizeof(std::uint32_t)));
+}
+
+const char* signal_name(SignalKind kind) {
+  switch (kind) {
+    case SignalKind::ready: return "its buffers";
+    case SignalKind::moved: return "the end of its transfer";
+    case SignalKind::filled: return "a filled stage chunk";
+    case SignalKind::drained: return "a drained stage chunk";
+    case SignalKind::slot: return "a slot";
+  }
+  return "?";
+}
+
+}  // namespace
+
+RingPlan::RingPlan(Team& team, SignalCounts& counts, std::string label)
+    : team_(team), counts_(counts), label_(std::move(label)) {}
+
+RingPlan::~RingPlan() {
+  if (!list_.empty()) process_engine().retire(list_);
+}
+
+void RingPlan::bind(Program program, WindowSet windows) {
+  program_ = std::move(program);
+  windows_ = std::move(windows);
+  const std::size_t rings = program_.rings.size();
+  if (queues_.size() != rings) {
+    queues_.clear();
+    list_.clear();
+    laps_.assign(rings, {});
+    for (std::size_t i = 0; i < rings; ++i) {
+      laps_[i].bytes = lap_bytes(program_.rings[i]);
+      queues_.push_back(std::make_unique<Queue>(2 * laps_[i].bytes));
+      queues_[i]->set_id(static_cast<int>(i) + 1);
+      queues_[i]->set_windows(&windows_);
+      queues_[i]->set_hook(team_.hook(), team_.rank());
+      list_.push_back(queues_[i].get());
+    }
+  }
+  for (std::size_t i = 0; i < rings; ++i) write_image(i);
+}
+
+// Both laps get the packets, with NOPs behind them up to the end of the lap.
+void RingPlan::write_image(std::size_t ring) {
+  const auto& dwords = program_.rings[ring].dwords;
+  const std::uint64_t lap = laps_[ring].bytes / sizeof(std::uint32_t);
+  for (std::uint64_t copy = 0; copy < 2; ++copy) {
+    std::uint32_t* out = queues_[ring]->image() + copy * lap;
+    std::copy(dwords.begin(), dwords.end(), out);
+    for (std::uint64_t at = dwords.size(); at < lap;) {
+      const std::uint64_t skip = std::min(lap - at, device::kMaxNopDwords);
+      out[at] = device::nop_header(skip);
+      at += skip;
+    }
+  }
+}
+
+void RingPlan::patch(std::size_t ring, std::uint64_t lap) {
+  std::uint32_t* dwords =
+      queues_[ring]->image() + lap * (laps_[ring].bytes / sizeof(std::uint32_t));
+  for (const PollPatch& poll : program_.rings[ring].polls) {
+    const std::uint64_t reference = counts_.base[poll.word] + poll.ordinal;
+    dwords[poll.dword] = static_cast<std::uint32_t>(reference);
+    dwords[poll.dword + 1] = static_cast<std::uint32_t>(reference >> 32);
+  }
+}
+
+void RingPlan::start() {
+  next_host_ = 0;
+  status_ = {};
+  running_ = true;
+  rings_drained_ = list_.empty();
+  // Entry signals first: peers may be waiting for nothing else.
+  while (next_host_ < program_.host.size() &&
+         program_.host[next_host_].kind == StepKind::signal) {
+    host_step(program_.host[next_host_++]);
+  }
+  for (std::size_t i = 0; i < queues_.size(); ++i) {
+    patch(i, laps_[i].started % 2);
+    ++laps_[i].started;
+    queues_[i]->publish(laps_[i].started * laps_[i].bytes);
+  }
+  if (!list_.empty()) process_engine().submit(list_);
+}
+
+bool RingPlan::host_step(const HostOp& op) {
+  switch (op.kind) {
+    case StepKind::copy:
+      if (op.to != op.from) {
+        device::copy_bytes(
+            reinterpret_cast<void*>(op.to), reinterpret_cast<const void*>(op.from), op.bytes);
+      }
+      return true;
+    case StepKind::signal:
+      // Pairs with the acquire of the peer's poll or SignalCounts::seen().
+      reinterpret_cast<std::atomic<std::uint64_t>*>(op.to)->fetch_add(1);
+      team_.wake_rank(op.peer, false);
+      return true;
+    case StepKind::await: return counts_.seen(op.word) >= counts_.base[op.word] + op.ordinal;
+  }
+  return false;
+}
+
+bool RingPlan::run_host() {
+  while (next_host_ < program_.host.size() && host_step(program_.host[next_host_])) ++next_host_;
+  return next_host_ == program_.host.size();
+}
+
+Poll RingPlan::progress() {
+  if (!running_) return Poll::ready;
+  if (!rings_drained_) {
+    const QueueState state = process_engine().progress(list_);
+    if (state == QueueState::failed) {
+      for (const Queue* queue : list_) {
+        if (queue->failed()) status_ = queue->error();
+      }
+      running_ = false;
+      return Poll::ready;
+    }
+    rings_drained_ = state == QueueState::drained;
+  }
+  if (!run_host() || !rings_drained_) return Poll::pending;
+  for (std::size_t word = 0; word < counts_.base.size(); ++word) {
+    counts_.base[word] += program_.arrivals[word];
+  }
+  running_ = false;
+  return Poll::ready;
+}
+
+std::string RingPlan::missing() const {
+  const auto ranks = static_cast<std::size_t>(team_.ranks());
+  for (std::size_t word = 0; word < counts_.base.size(); ++word) {
+    const std::uint64_t expected = counts_.base[word] + program_.arrivals[word];
+    const std::uint64_t seen = counts_.seen(word);
+    if (seen >= expected) continue;
+    return fmt::format(
+        "{}: waits for {} from rank {} (signal {} of {} in this epoch)", label_,
+        signal_name(static_cast<SignalKind>(word / ranks)), word % ranks,
+        seen - counts_.base[word], program_.arrivals[word]);
+  }
+  for (std::size_t i = 0; i < queues_.size(); ++i) {
+    if (queues_[i]->drained()) continue;
+    return fmt::format(
+        "{}: queue {} to rank {} has consumed {} of {} bytes of packets", label_, i + 1,
+        program_.rings[i].peer, queues_[i]->consumed(), queues_[i]->written());
+  }
+  return fmt::format("{}: about to finish", label_);
+}
+
+}  // namespace ferry::core

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/exec/block.hpp"
+#include "lib/exec/team.hpp"
+#include "lib/schedule/schedule.hpp"
+
+namespace ferry::core {
+
+// A schedule on the slots path as loads and stores: which bytes go into which slot and back.
+struct SlotProgram {
+  struct Move {
+    int peer = 0;           // reader of a put (or kEveryone), writer of a get
+    bool in_recv = false;   // the user's side lies in the receive buffer
+    bool shared = false;    // get: the slot that everyone reads
+    std::uint64_t offset = 0;
+  };
+  Operation operation = Operation::alltoall;
+  std::uint8_t in_place = 0;
+  std::uint16_t root = 0;
+  std::uint64_t bytes = 0;
+  std::vector<Move> puts;
+  std::vector<Move> gets;
+  bool copy_own = false;
+  std::uint64_t own_from = 0;
+  std::uint64_t own_to = 0;
+};
+
+[[nodiscard]] SlotProgram lower_slots(const Schedule& schedule, bool in_place, int root);
+
+// The slots of one lane or persistent plan, on all ranks, with the credits that keep a writer from
+// overtaking its readers. A writer may use a slot again once its readers completed the operation that
+// used it before. A message of operation s tells that its writer has completed s - 1; only where no
+// messages come back (the root of broadcasts) the readers' `done` words are read.
+class SlotChannel {
+ public:
+  // blocks: the block of each rank as mapped here.
+  SlotChannel(Team& team, BlockLayout layout, std::vector<std::byte*> blocks);
+
+  [[nodiscard]] bool may_put(int reader, std::uint64_t sequence);
+  void put(const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence,
+           const std::byte* data);
+  // The slot that `writer` filled in operation `sequence`, or null as long as it has not.
+  [[nodiscard]] const SlotHeader* look(const SlotProgram::Move& move, std::uint64_t sequence);
+  void complete(std::uint64_t sequence);
+  // Has `rank` completed operation `sequence`?
+  [[nodiscard]] bool completed(int rank, std::uint64_t sequence);
+
+  [[nodiscard]] Team& team() { return team_; }
+  [[nodiscard]] const BlockLayout& layout() const { return layout_; }
+  [[nodiscard]] std::byte* block(int rank) const {
+    return blocks_[static_cast<std::size_t>(rank)];
+  }
+  void note_done(int rank, std::uint64_t sequence) {
+    auto& known = known_done_[static_cast<std::size_t>(rank)];
+    if (known < sequence) known = sequence;
+  }
+
+ private:
+  [[nodiscard]] int shared_index(int writer) const { return layout_.slot_count == 1 ? 0 : writer; }
+
+  Team& team_;
+  BlockLayout layout_;
+  std::vector<std::byte*> blocks_;
+  std::vector<std::uint64_t> known_done_;
+};
+
+// One operation on its way through a channel.
+class SlotRun {
+ public:
+  void begin(const SlotProgram& program, std::uint64_t sequence, const void* send, void* recv);
+  // ready when complete or failed; a failure is in status().
+  Poll progress(SlotChannel& channel);
+  [[nodiscard]] const Status& status() const { return status_; }
+  // The rank that is waited for now.
+  [[nodiscard]] int waits_for() const;
+  [[nodiscard]] const char* step() const { return next_put_ < puts() ? "a free slot" : "data"; }
+
+ private:
+  [[nodiscard]] std::size_t puts() const { return program_->puts.size(); }
+  bool put_all(SlotChannel& channel);
+  bool get_all(SlotChannel& channel);
+  void take(const SlotProgram::Move& move, const SlotHeader& slot);
+
+  const SlotProgram* program_ = nullptr;
+  std::uint64_t sequence_ = 0;
+  const std::byte* send_ = nullptr;
+  std::byte* recv_ = nullptr;
+  std::size_t next_put_ = 0;
+  std::size_t next_get_ = 0;
+  int blocked_on_ = 0;
+  Status status_;
+};
+
+// An error that tells both sides of two calls that do not fit together.
+[[nodiscard]] Status mismatch(
+    int rank, Operation theirs, std::uint64_t their_bytes, int their_root, Operation ours,
+    std::uint64_t our_bytes, int our_root);
+
+}  // namespace ferry::core

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#include "lib/exec/team.hpp"
+
+#include <fmt/format.h>
+
+namespace ferry::core {
+namespace {
+
+std::unique_ptr<Engine> make_engine() {
+  if (config().engine == EngineChoice::inline_) return make_inline_engine();
+  // Every queue of this process belongs to this process: whoever sleeps here is woken.
+  const SignalHook wake_self{
+      [](void*, int) { wake(Heap::instance().header(), false); }, nullptr};
+  return make_thread_engine(config().engine_threads, wake_self);
+}
+
+}  // namespace
+
+// Never destroyed: its threads may run until the process ends.
+Engine& process_engine() {
+  static Engine* const engine = make_engine().release();
+  return *engine;
+}
+
+Status Team::check_alive() const {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const Member& other = member(rank);
+    if (rank == this->rank() || other.pid == 0 || is_alive(other.pid, other.start_time)) continue;
+    return {
+        ErrorKind::peer_died,
+        fmt::format("rank {} (process {}) of {} has ended", rank, other.pid, name),
+        "look at the output of that rank; this communicator cannot be used any more"};
+  }
+  return {};
+}
+
+}  // namespace ferry::core
