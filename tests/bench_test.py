@@ -30,12 +30,12 @@ def run(command, **variables):
         env={**os.environ, **variables})
 
 
-def bench(ranks, *arguments, fault=None):
+def bench(ranks, *arguments, fault=None, **variables):
     command = [MPIEXEC, "-n", str(ranks)]
     if fault:
         # Through env, so that only ferry-bench gets it and not the launcher.
         command += ["env", f"LD_PRELOAD={FAULTS}", f"BENCH_FAULT={fault}"]
-    return run([*command, BENCH, *map(str, arguments)])
+    return run([*command, BENCH, *map(str, arguments)], **variables)
 
 
 def results(ranks, *arguments, fault=None, status=0):
@@ -174,6 +174,14 @@ def test_bad_command_lines():
         said = [line for line in done.stderr.splitlines() if line.startswith("ferry-bench: ")]
         assert len(said) == 1 and word in said[0], f"{arguments}: {done.stderr}"
         assert done.stdout == "", f"{arguments}: {done.stdout}"
+
+
+def test_no_memory_is_a_message_and_no_crash():
+    done = bench(
+        2, "alltoall", "--memory", "shared", "--min", "64M", "--max", "64M",
+        FERRY_HEAP_MAX="1M")
+    assert done.returncode not in (0, 1, 2), done.returncode
+    assert "ferry-bench: rank " in done.stderr and "FERRY_HEAP_MAX" in done.stderr, done.stderr
 
 
 def test_help():

@@ -97,7 +97,9 @@ int run(int argc, char** argv, const Crew& crew) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
+  // Errors come back as codes, those of calls without a communicator by way of MPI_COMM_SELF.
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   int status = 0;
   {
     const Crew crew(MPI_COMM_WORLD);

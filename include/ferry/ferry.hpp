@@ -3,7 +3,7 @@
 //
 // Errors: the control path (construction, *_init, starting a non-blocking call, allocation, and a
 // span of the wrong size anywhere) throws Error; the data path (blocking calls, start, test, wait)
-// returns Status. The communicator's MPI error handler is not called.
+// returns Status. No MPI error handler is called, but for what SharedArray says.
 //
 // Buffers are contiguous ranges of trivially copyable elements: std::span, std::vector, std::array,
 // SharedArray. Arithmetic types and std::complex travel as their MPI datatype, all others as bytes.
@@ -90,7 +90,6 @@ class Handle {
   }
   ~Handle() { finish(); }
 
-  [[nodiscard]] ferry_request* raw() noexcept { return &raw_; }
   [[nodiscard]] bool empty() const noexcept { return raw_ == FERRY_REQUEST_NULL; }
 
   Status test(bool& done) {
@@ -100,11 +99,16 @@ class Handle {
     return status_of(code);
   }
   Status wait() { return status_of(ferry_wait(&raw_)); }
-
+  Status start() {
+    if (empty()) return {MPI_ERR_REQUEST, "start: there is no collective in this object"};
+    return status_of(ferry_start(&raw_));
+  }
   [[nodiscard]] std::string explain() const {
+    demand("explain");
     return line([this](char* text, std::size_t size) { return ferry_explain(raw_, text, size); });
   }
   [[nodiscard]] std::string print() const {
+    demand("print");
     std::size_t needed = 0;
     check(ferry_print(raw_, nullptr, 0, &needed));
     std::string text(needed, '\0');
@@ -114,6 +118,9 @@ class Handle {
   }
 
  private:
+  void demand(const std::string& what) const {
+    if (empty()) throw Error(MPI_ERR_REQUEST, what + ": there is no collective in this object");
+  }
   void finish() noexcept {
     if (!empty()) ferry_wait(&raw_);
     if (!empty()) ferry_request_free(&raw_);
@@ -149,7 +156,7 @@ class Plan {
   Plan() = default;
   explicit Plan(detail::Handle handle) noexcept : handle_(std::move(handle)) {}
   /// Of an active or empty plan: a Status of class MPI_ERR_REQUEST.
-  Status start() { return detail::status_of(ferry_start(handle_.raw())); }
+  Status start() { return handle_.start(); }
   /// Progress without blocking; done tells whether the last start is complete.
   Status test(bool& done) { return handle_.test(done); }
   /// Completes the last start; at once when there is none under way.
@@ -173,7 +180,8 @@ inline Status start_all(std::span<Plan> plans) {
 
 /// Owner of zeroed memory that the other ranks of the node map, which saves Ferry one copy.
 /// Move-only; making one is local. Must outlive the plans that use it. Throws Error when there is
-/// no such memory left.
+/// no such memory left; ferry_alloc then calls the error handler of MPI_COMM_SELF first, which by
+/// default ends the job: set MPI_ERRORS_RETURN there to get the exception.
 template <Element T>
 class SharedArray {
  public:

@@ -170,9 +170,17 @@ void check_errors(const ferry::Communicator& comm) {
   expect(!comm.broadcast(fits, -1).text().empty(), "a bad Status has a text");
   expect_error([] { ferry::Communicator none(MPI_COMM_NULL); }, {"MPI_COMM_NULL"});
   expect_error([] { ferry::SharedArray<double> huge(std::size_t(-1) / 4); }, {"large"});
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  expect_error([] { ferry::SharedArray<char> huge(std::size_t{1} << 46); }, {"70368744177664"});
   ferry::Plan empty;
   expect(!empty.start().ok(), "an empty plan does not start");
   expect(empty.wait().ok(), "an empty plan is complete");
+  expect_error([&] { (void)empty.explain(); }, {"explain"});
+  expect_error([&] { (void)ferry::Plan().print(); }, {"print"});
+  ferry::Plan plan = comm.alltoall_init(fits);
+  expect(plan.start().ok(), "start");
+  expect(!plan.start().ok(), "an active plan does not start again");
+  expect(plan.wait().ok(), "and completes all the same");
 }
 
 } // namespace
