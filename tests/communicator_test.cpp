@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -186,7 +187,9 @@ TEST_CASE("communicators: a communicator is freed while a nonblocking operation 
     Party party(comm, i % 2 == 0 ? 100 : 50000);
     party.exchange.prepare(i);
     CHECK(party.exchange.call(Form::nonblocking, &party.request) == MPI_SUCCESS);
+    note("free " + std::to_string(i));
     comm.free();
+    note("wait " + std::to_string(i));
     CHECK(ferry_wait(&party.request) == MPI_SUCCESS);
     CHECK(party.exchange.verify(i) == "");
   }

@@ -18,28 +18,23 @@ inline int class_of(int code) {
   return error_class;
 }
 
-inline std::string text_of(int code) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  return {text, static_cast<std::size_t>(length)};
-}
-
-// A code of this class whose text names the function, this rank, and all the words: cause and
-// remedy.
+// A code of this class with a text that names the function and this rank, holds all the words, and
+// ends in a remedy, behind the semicolon.
 inline void check_error(
     int code, int error_class, const std::string& function, const Comm& comm,
     std::initializer_list<const char*> words) {
   CHECK(class_of(code) == error_class);
   if (code == MPI_SUCCESS) return;
-  const std::string text = text_of(code);
-  CHECK_MESSAGE(text.find(function) != std::string::npos, text);
+  const std::string text = ferry_error_text();
   const std::string rank =
       "rank " + std::to_string(comm.rank()) + " of " + std::to_string(comm.size());
+  CHECK_MESSAGE(text.find(function + ": ") == 0, text);
   CHECK_MESSAGE(text.find(rank) != std::string::npos, text);
-  for (const char* word : words)
+  const std::size_t remedy = text.find("; ");
+  CHECK_MESSAGE((remedy != std::string::npos && remedy + 5 < text.size()), text);
+  for (const char* word : words) {
     CHECK_MESSAGE(text.find(word) != std::string::npos, std::string(word), " in: ", text);
-  CHECK(std::string(ferry_error_text()).find(function) != std::string::npos);
+  }
 }
 
 inline std::atomic<int>& handler_calls() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -38,6 +39,7 @@ inline int complete(ferry_request* request, bool by_wait) {
     int flag = 0;
     const int rc = ferry_test(request, &flag);
     if (rc != MPI_SUCCESS || flag != 0) return rc;
+    std::this_thread::yield(); // others of this core have work to do
   }
   return MPI_ERR_OTHER;
 }
