@@ -13,5 +13,6 @@ for attempt in range(20):
     job = Job(ranks(2, "loop", "0.5"), UCX_TLS="tcp,self", FERRY_SEGMENTS="shm")
     time.sleep(moments.uniform(0.1, 1.2))
     job.end()
-    left = os.listdir("/dev/shm")
+    # The MPI below leaves files of its own.
+    left = [name for name in os.listdir("/dev/shm") if not name.startswith("mpich_")]
     check(not left, f"attempt {attempt}: nothing in /dev/shm, found {left}", job)
