@@ -25,6 +25,7 @@ using namespace ferry::test;
 constexpr int kErrorExit = 3;
 constexpr int kWrongDataExit = 4;
 constexpr unsigned kLimitSeconds = 60;
+constexpr unsigned kSecondsForOthers = 2;
 constexpr std::size_t kSmall = 24;
 constexpr std::size_t kLarge = 200000;
 
@@ -39,6 +40,8 @@ void require(int code) {
   int error_class = MPI_SUCCESS;
   MPI_Error_class(code, &error_class);
   say("error of class " + std::to_string(error_class) + ": " + ferry_error_text());
+  // Stay until the others too have seen the first failure, and not the end of this rank.
+  sleep(kSecondsForOthers);
   _exit(kErrorExit);
 }
 
