@@ -62,10 +62,8 @@ Communicator::Communicator(std::unique_ptr<Bootstrap> bootstrap, MPI_Comm comm, 
 
 Communicator::~Communicator() = default;
 
-void Communicator::detach() {
-  const std::lock_guard lock(mutex_);
-  detached_ = true;
-}
+// Without the lock: MPI may free the communicator inside a call that this class makes under it.
+void Communicator::detach() { detached_ = true; }
 
 bool Communicator::set_up() {
   if (ready_) return true;

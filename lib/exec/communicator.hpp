@@ -73,7 +73,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   std::unique_ptr<SetUp> set_up_;
   std::unique_ptr<Lane> lane_;
   bool ready_ = false;
-  bool detached_ = false;
+  std::atomic<bool> detached_{false};
   Status broken_;
   std::deque<LaneOp*> queue_;           // waiting for set-up or for the one at the front
   std::vector<LaneOp*> mpi_ops_;        // carried by the MPI below, all at once
