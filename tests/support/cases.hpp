@@ -132,7 +132,7 @@ inline void many_starts(Operation op) {
   const auto size = static_cast<std::size_t>(world().size);
   const Arena send(20000 * size);
   const Arena recv(20000 * size);
-  const int most = small_grid() ? 50 : 1000;
+  const int most = world().size <= 2 && !small_grid() ? 1000 : 100;
   std::uint64_t iteration = 1;
   for (const bool in_place : {false, true}) {
     if (in_place && op == Operation::bcast) continue;
@@ -150,7 +150,7 @@ inline void many_starts(Operation op) {
 // More runs than 16-bit counters hold where a run is cheap (at most one rank per core).
 inline void soak(Operation op) {
   const bool cheap = world().size <= 2 && !small_grid() && !ferry_is_off();
-  const int rounds = cheap ? 70000 : small_grid() ? 100 : 2000;
+  const int rounds = cheap ? 70000 : small_grid() ? 100 : 500;
   const Arena send(8 * static_cast<std::size_t>(world().size));
   const Arena recv(8 * static_cast<std::size_t>(world().size));
   for (const Form form : {Form::nonblocking, Form::persistent}) {

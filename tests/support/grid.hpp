@@ -89,7 +89,7 @@ inline std::string describe(const Shape& shape, Form form, Memory memory, const 
 inline int grid_rounds(Form form, std::size_t bytes) {
   const bool large = bytes > 64 * kKi;
   if (small_grid()) return 1;
-  const int rounds = world().size <= 2 ? (large ? 4 : 24) : (large ? 2 : 8);
+  const int rounds = world().size <= 2 ? (large ? 4 : 24) : (large ? 2 : 4);
   return form == Form::persistent ? (rounds + 3) / 4 : rounds;
 }
 
