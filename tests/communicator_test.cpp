@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -105,6 +106,17 @@ TEST_CASE("communicators: case 62: two idups outstanding") {
   for (MPI_Comm comm : comms) {
     Comm owner(comm);
     CHECK(small_alltoall(owner, 9) == "");
+  }
+}
+
+TEST_CASE("communicators: case 108: one rank comes late to the first collective") {
+  constexpr unsigned kLateMilliseconds = 1500;
+  for (int late = 0; late < world().size && late < 2; ++late) {
+    const Comm comm = duplicate();
+    if (world().rank == late) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(kLateMilliseconds));
+    }
+    CHECK(small_alltoall(comm, static_cast<std::uint64_t>(late)) == "");
   }
 }
 

@@ -75,14 +75,16 @@ inline std::string run_lifetime(const std::string& order) {
     } else if (event == 'w') {
       rc = ferry_wait(&a);
       for (int j = 0; j < size; ++j) {
-        if (received[static_cast<std::size_t>(j)] != data(j, rank)) problem = "wrong data";
+        const bool right = received[static_cast<std::size_t>(j)] == data(j, rank);
+        if (!right && rc == MPI_SUCCESS && problem.empty()) problem = "wrong data";
       }
     } else if (event == 'c') {
       comm.free();
     } else {
       rc = ferry_request_free(event == 'a' ? &a : &b);
     }
-    if (rc != MPI_SUCCESS) problem = std::string(1, event) + ": " + ferry_error_text();
+    if (rc != MPI_SUCCESS && problem.empty())
+      problem = std::string(1, event) + ": " + ferry_error_text();
   }
   return problem;
 }
