@@ -192,3 +192,27 @@ TEST_CASE("ratio and bus bandwidth") {
   CHECK(bandwidth(FERRY_BCAST, 4) == doctest::Approx(1));
   CHECK(bandwidth(FERRY_ALLTOALL, 1) == 0);
 }
+
+TEST_CASE("reasons that differ in the size of their row only are one") {
+  const auto result = [](std::uint64_t bytes, const char* path, const char* why) {
+    Result row;
+    row.bytes = bytes;
+    row.path = path;
+    row.why = why;
+    return row;
+  };
+  const auto reasons = distinct_reasons(
+      {result(8, "slots", "8 bytes fit into 4088 bytes"),
+       result(16, "slots", "16 bytes fit into 4088 bytes"), result(32, "engine", "32 bytes"),
+       result(64, "engine", "more than 64 bytes, and 64 bytes a block"),
+       result(128, "engine", "more than 128 bytes, and 128 bytes a block")});
+  REQUIRE(reasons.size() == 3);
+  CHECK(reasons[0].text == "slots: N bytes fit into 4088 bytes");
+  CHECK(reasons[0].first == 8);
+  CHECK(reasons[0].last == 16);
+  CHECK(reasons[1].text == "engine: N bytes");
+  CHECK(reasons[1].first == 32);
+  CHECK(reasons[1].last == 32);
+  CHECK(reasons[2].text == "engine: more than N bytes, and N bytes a block");
+  CHECK(reasons[2].last == 128);
+}

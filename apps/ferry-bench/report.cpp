@@ -3,7 +3,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <cctype>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -51,6 +52,29 @@ Json to_object(const Options& options, int ranks, const Result& result) {
 
 } // namespace
 
+std::string without_own_size(const Result& result) {
+  std::string text = fmt::format("{}: {}", result.path, result.why);
+  const std::string own = fmt::format("{} bytes", result.bytes);
+  std::size_t at = text.find(own);
+  for (; at != std::string::npos; at = text.find(own, at + 1)) {
+    const bool starts_here = at == 0 || std::isdigit(static_cast<unsigned char>(text[at - 1])) == 0;
+    if (starts_here) text.replace(at, own.size(), "N bytes");
+  }
+  return text;
+}
+
+std::vector<Reason> distinct_reasons(const std::vector<Result>& results) {
+  std::vector<Reason> reasons;
+  for (const auto& result : results) {
+    std::string text = without_own_size(result);
+    if (reasons.empty() || reasons.back().text != text) {
+      reasons.push_back({result.bytes, result.bytes, std::move(text)});
+    }
+    reasons.back().last = result.bytes;
+  }
+  return reasons;
+}
+
 std::optional<double> ratio(const Result& result) {
   if (!result.peer || result.ferry.median <= 0) return std::nullopt;
   return result.peer->median / result.ferry.median;
@@ -97,12 +121,11 @@ void Table::row(const Result& result) const {
 }
 
 void Table::footer(const std::vector<Result>& results) const {
-  std::vector<std::string> seen;
-  for (const auto& result : results) {
-    std::string line = fmt::format("{}: {}", result.path, result.why);
-    if (std::find(seen.begin(), seen.end(), line) != seen.end()) continue;
-    fmt::print(out_, "{}\n", line);
-    seen.push_back(std::move(line));
+  for (const Reason& reason : distinct_reasons(results)) {
+    const std::string sizes = reason.first == reason.last
+                                  ? fmt::format("{}", reason.first)
+                                  : fmt::format("{} to {}", reason.first, reason.last);
+    fmt::print(out_, "{} bytes: {}\n", sizes, reason.text);
   }
   for (const auto& result : results) {
     if (result.peer_errors.value_or(0) == 0) continue;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -19,6 +20,14 @@ namespace ferry::bench {
 // 10^9 bytes a second that a rank exchanges with others, by the median.
 [[nodiscard]] double bus_bandwidth(const Options& options, int ranks, const Result& result);
 
+// Why a run of sizes takes its path: "<path>: <why>", with "N bytes" for the size itself.
+struct Reason {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::string text;
+};
+[[nodiscard]] std::vector<Reason> distinct_reasons(const std::vector<Result>& results);
+
 // The results as an array of one JSON object per size.
 [[nodiscard]] std::string to_json(
     const Options& options, int ranks, const std::vector<Result>& results);
@@ -29,7 +38,7 @@ class Table {
   Table(const Options& options, int ranks, std::FILE* out);
   void header() const;
   void row(const Result& result) const;
-  // Below the table: the distinct reasons for the paths, and what the MPI below got wrong.
+  // Below the table: the reasons for the paths, and what the MPI below got wrong.
   void footer(const std::vector<Result>& results) const;
 
  private:
