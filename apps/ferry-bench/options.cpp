@@ -183,8 +183,8 @@ std::string help_text() {
           "Times a collective of Ferry and of the MPI below in turns. Sizes are bytes per peer\n"
           "block (of the message for bcast): the powers of two from --min to --max.\n\n"
        << describe()
-       << "\nA time is that of one call of many back to back, on the slowest rank. ratio = MPI "
-          "median / Ferry median.\n"
+       << "\nA time is that of one call of many back to back, on the slowest rank.\n"
+          "ratio = MPI median / Ferry median: above 1 Ferry is quicker.\n"
           "GB/s = bytes a rank exchanges with others per Ferry median, in 10^9 bytes.\n"
           "Exit status: 0; 1 when Ferry delivered wrong bytes; 2 for a bad command line.\n";
   return text.str();
