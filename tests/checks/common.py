@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 
-SOURCE_FOLDERS = ("include", "device", "lib", "collectives", "apps", "tests")
+SOURCE_FOLDERS = ("include", "device", "lib", "collectives", "apps", "examples", "tests")
 CPP = (".h", ".hpp", ".c", ".cpp", ".def")
 SKIPPED = 77
 

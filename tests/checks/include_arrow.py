@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A file includes only files of its own floor or below; apps see the public headers only; what is
-installed includes only what is installed."""
+"""A file includes only files of its own floor or below; apps and examples see the public headers
+only; what is installed includes only what is installed."""
 
 import os
 import re
@@ -23,8 +23,10 @@ FLOORS = {
     "lib/api/": 5,
     "lib/interpose/": 5,
     "apps/": 6,
+    "examples/": 6,
     "tests/": 6,
 }
+OUTSIDERS = ("apps/", "examples/")
 INSTALLED = ("include/", "device/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
@@ -54,8 +56,8 @@ def judge(path, target):
         return f"includes {target}, which has no floor"
     if other > own:
         return f"floor {own} includes {target} of floor {other}"
-    if path.startswith("apps/") and not target.startswith(("include/", "device/", "apps/")):
-        return f"an app sees public headers only, not {target}"
+    if path.startswith(OUTSIDERS) and not target.startswith(INSTALLED + OUTSIDERS):
+        return f"programs see public headers only, not {target}"
     if path.startswith(INSTALLED) and not target.startswith(INSTALLED):
         return f"is installed and includes {target}, which is not"
     return None
@@ -95,6 +97,7 @@ PLANTS = [
     (TREE | {"collectives/a.cpp": '#include "lib/engine/e.hpp"\n', "lib/engine/e.hpp": "\n"},
      ["collectives/a.cpp:1"]),
     (TREE | {"apps/a.cpp": '#include "lib/base/error.hpp"\n'}, ["apps/a.cpp:1"]),
+    (TREE | {"examples/a.cpp": '#include "lib/base/error.hpp"\n'}, ["examples/a.cpp:1"]),
     (TREE | {"device/d.hpp": '#include "lib/base/error.hpp"\n'}, ["device/d.hpp:1"]),
     (TREE | {"lib/misc/m.cpp": "\n"}, ["lib/misc/m.cpp:1"]),
 ]
