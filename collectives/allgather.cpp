@@ -47,4 +47,4 @@ Schedule plan_allgather(const PlanInput& input) {
   return transfers.finish();
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -5,8 +5,8 @@
 
 namespace ferry::core {
 
-// Direct: block i of every rank goes straight to rank i, peers in rotated order so that no receiver is
-// served by all at once. n - 1 blocks leave and enter each rank; one transfer a pair.
+// Direct: block i of every rank goes straight to rank i, peers in rotated order so that no receiver
+// is served by all at once. n - 1 blocks leave and enter each rank; one transfer a pair.
 Schedule plan_alltoall(const PlanInput& input) {
   const std::uint64_t block = input.block_bytes;
   const int me = input.rank;
@@ -46,4 +46,4 @@ Schedule plan_alltoall(const PlanInput& input) {
   return transfers.finish();
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -7,8 +7,8 @@
 
 namespace ferry::core {
 
-// Flat: the root's message goes straight to every rank; readers copy side by side where they can reach
-// the root's buffer.
+// Flat: the root's message goes straight to every rank; readers copy side by side where they can
+// reach the root's buffer.
 Schedule plan_broadcast(const PlanInput& input) {
   const std::uint64_t bytes = input.block_bytes;
   const int me = input.rank;
@@ -41,4 +41,4 @@ Schedule plan_broadcast(const PlanInput& input) {
   return transfers.finish();
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -21,7 +21,7 @@ Schedule plan_alone(const PlanInput& input) {
   return schedule;
 }
 
-}  // namespace
+} // namespace
 
 bool fits_slots(const PlanInput& input) {
   return input.limits.slot_bytes > 0 && input.block_bytes <= input.limits.slot_bytes;
@@ -41,11 +41,14 @@ std::uint64_t stage_capacity(Operation operation, int ranks, const PlanLimits& l
 Schedule plan_collective(const PlanInput& input) {
   if (input.ranks == 1) return plan_alone(input);
   switch (input.operation) {
-    case Operation::alltoall: return plan_alltoall(input);
-    case Operation::allgather: return plan_allgather(input);
-    case Operation::broadcast: return plan_broadcast(input);
+    case Operation::alltoall:
+      return plan_alltoall(input);
+    case Operation::allgather:
+      return plan_allgather(input);
+    case Operation::broadcast:
+      return plan_broadcast(input);
   }
   return {};
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -17,9 +17,9 @@ struct BufferFacts {
 
 // Sizes that bound a plan; from the table of the machine.
 struct PlanLimits {
-  std::uint64_t slot_bytes = 1024;         // largest block that goes through a slot
-  std::uint64_t stage_bytes = 256 * 1024;  // one stage chunk
-  int stage_depth = 2;                     // chunks in flight for each stage
+  std::uint64_t slot_bytes = 1024; // largest block that goes through a slot
+  std::uint64_t stage_bytes = 256 * 1024; // one stage chunk
+  int stage_depth = 2; // chunks in flight for each stage
 };
 
 // All that a planner may look at; the same on every rank but for `rank`.
@@ -29,15 +29,15 @@ struct PlanInput {
   int ranks = 1;
   int root = 0;
   bool in_place = false;
-  bool handshake = true;  // false: the exchange of addresses has told already that all have entered
-  bool attach = false;    // memory that is not mapped can be read by cross-memory attach
+  bool handshake = true; // false: the exchange of addresses has told already that all have entered
+  bool attach = false; // memory that is not mapped can be read by cross-memory attach
   std::uint64_t block_bytes = 0;
-  std::span<const BufferFacts> facts;  // of each rank; not looked at for slots
+  std::span<const BufferFacts> facts; // of each rank; not looked at for slots
   PlanLimits limits;
 };
 
-// Pure: no MPI call, no memory, no clock. The steps of input.rank; every rank that computes the plan
-// of another one gets what that one gets.
+// Pure: no MPI call, no memory, no clock. The steps of input.rank; every rank that computes the
+// plan of another one gets what that one gets.
 [[nodiscard]] Schedule plan_alltoall(const PlanInput& input);
 [[nodiscard]] Schedule plan_allgather(const PlanInput& input);
 [[nodiscard]] Schedule plan_broadcast(const PlanInput& input);
@@ -53,4 +53,4 @@ struct PlanInput {
 [[nodiscard]] std::uint64_t stage_capacity(
     Operation operation, int ranks, const PlanLimits& limits);
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -50,4 +50,4 @@ Schedule SlotBuilder::finish() {
   return std::move(schedule_);
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

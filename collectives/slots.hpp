@@ -6,8 +6,8 @@
 namespace ferry::core {
 
 // Builds a plan whose blocks ride with their flags through slots in the writer's memory: slot i for
-// rank i, or one slot that everyone reads. Puts come before gets, so a rank never waits before it has
-// given what others wait for.
+// rank i, or one slot that everyone reads. Puts come before gets, so a rank never waits before it
+// has given what others wait for.
 class SlotBuilder {
  public:
   explicit SlotBuilder(const PlanInput& input);
@@ -25,4 +25,4 @@ class SlotBuilder {
   Schedule schedule_;
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

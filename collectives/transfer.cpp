@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "collectives/transfer.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace ferry::core {
 namespace {
@@ -16,7 +16,7 @@ Place advanced(Place place, std::uint64_t bytes) {
   return place;
 }
 
-}  // namespace
+} // namespace
 
 Step copy_step(Place to, Place from, std::uint64_t bytes) {
   Step step;
@@ -95,7 +95,9 @@ void TransferBuilder::send(int peer, Place from, Place to, std::uint64_t bytes, 
       announce_[static_cast<std::size_t>(peer)] = true;
       ++moved_[static_cast<std::size_t>(peer)];
       return;
-    case Route::staged: send_staged({peer}, from, bytes, region); return;
+    case Route::staged:
+      send_staged({peer}, from, bytes, region);
+      return;
   }
 }
 
@@ -207,4 +209,4 @@ Schedule TransferBuilder::finish() {
   return std::move(schedule_);
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -10,9 +10,9 @@ namespace ferry::core {
 
 // How the bytes of one ordered pair of ranks move.
 enum class Route : std::uint8_t {
-  push,    // the sender copies into the mapped receive buffer
-  pull,    // the receiver copies out of the send buffer, mapped or attached
-  staged,  // two copies through chunks in the sender's stage
+  push, // the sender copies into the mapped receive buffer
+  pull, // the receiver copies out of the send buffer, mapped or attached
+  staged, // two copies through chunks in the sender's stage
 };
 
 // The route from one rank to another, computed alike by both. Pushing is the natural direction of a
@@ -47,8 +47,8 @@ class TransferBuilder {
   const PlanInput& input_;
   Schedule schedule_;
   std::vector<Step> local_;
-  std::vector<std::uint64_t> moved_;  // signals awaited from each peer at the end
-  std::vector<bool> announce_;        // peers that touch this rank's buffers
+  std::vector<std::uint64_t> moved_; // signals awaited from each peer at the end
+  std::vector<bool> announce_; // peers that touch this rank's buffers
   int pushes_ = 0;
   int pulls_ = 0;
   int stages_ = 0;
@@ -58,4 +58,4 @@ class TransferBuilder {
 [[nodiscard]] Step signal_step(SignalKind kind, int peer);
 [[nodiscard]] Step await_step(SignalKind kind, int peer, std::uint64_t ordinal);
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -200,6 +200,13 @@ FERRY_DEVICE_FN bool cas(Word* p, Word& expected, Word desired) {
       p, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+// Ask for a cache line that will be written soon, while another core may hold it.
+inline void prefetch_for_write([[maybe_unused]] const void* p) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p)));
+#endif
+}
+
 #endif
 
 } // namespace ferry::device

@@ -51,7 +51,7 @@ Job random_job(std::mt19937_64& random, Operation operation, int ranks) {
 constexpr Operation kOperations[] = {
     Operation::alltoall, Operation::allgather, Operation::broadcast};
 
-}  // namespace
+} // namespace
 
 TEST_CASE("planners: random descriptions at 1..16 ranks pass verify") {
   std::mt19937_64 random(1);
@@ -115,7 +115,7 @@ bool plant_and_look(Job& job, std::mt19937_64& random, StepKind kind) {
   return false;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("verify: a copy, signal or wait left out is found") {
   std::mt19937_64 random(11);

@@ -3,9 +3,9 @@
  *
  * Signatures have the shape of MPI; counts are MPI_Count (64 bit). Every function returns an MPI
  * error class (MPI_SUCCESS = 0), after it was given to the communicator's error handler (that of
- * MPI_COMM_SELF where there is no communicator). ferry_error_text() then names function, rank, cause
- * and remedy, in the handler as well; a fatal handler finds the text on stderr.
- * Buffers may be any memory; memory from ferry_alloc is mapped by peers, which saves one copy.
+ * MPI_COMM_SELF where there is no communicator). ferry_error_text() then names function, rank,
+ * cause and remedy, in the handler as well; a fatal handler finds the text on stderr. Buffers may
+ * be any memory; memory from ferry_alloc is mapped by peers, which saves one copy.
  */
 #pragma once
 
@@ -48,7 +48,8 @@ FERRY_API int ferry_allgather(
 FERRY_API int ferry_bcast(
     void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm);
 
-/* ---- non-blocking: complete with ferry_test or ferry_wait, which set *request to NULL ---------- */
+/* ---- non-blocking: complete with ferry_test or ferry_wait, which set *request to NULL ----------
+ */
 
 FERRY_API int ferry_ialltoall(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
@@ -60,7 +61,8 @@ FERRY_API int ferry_ibcast(
     void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
     ferry_request* request);
 
-/* ---- persistent: *_init is collective and may block; the handle starts inactive ---------------- */
+/* ---- persistent: *_init is collective and may block; the handle starts inactive ----------------
+ */
 
 FERRY_API int ferry_alltoall_init(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
@@ -93,7 +95,8 @@ FERRY_API int ferry_request_free(ferry_request* request);
 /* ---- memory --------------------------------------------------------------------------------- */
 
 /** Local call: size bytes (page aligned, zeroed) that ranks of this node can map; *(void**)baseptr
- *  is set. MPI_ERR_NO_MEM with a text when the machine has no shared memory left. */
+ *  is set. MPI_ERR_NO_MEM with a text when the machine has no shared memory left; like all errors of
+ *  these two functions it is only returned, no error handler is called. */
 FERRY_API int ferry_alloc(MPI_Aint size, void* baseptr);
 /** Free memory of ferry_alloc. No plan that uses it may be active. */
 FERRY_API int ferry_free(void* base);
@@ -110,7 +113,7 @@ FERRY_API int ferry_comm_explain(MPI_Comm comm, char* text, size_t size);
 FERRY_API int ferry_print(ferry_request request, char* text, size_t size, size_t* needed);
 
 enum ferry_topic {
-  FERRY_TOPIC_MACHINE = 1,     /* what this machine offers */
+  FERRY_TOPIC_MACHINE = 1, /* what this machine offers */
   FERRY_TOPIC_ENVIRONMENT = 2, /* the configuration variables */
 };
 enum ferry_format {
@@ -126,7 +129,8 @@ FERRY_API int ferry_describe(
 /** Text of the last error that a Ferry function returned on this thread; "" if there was none. */
 FERRY_API const char* ferry_error_text(void);
 
-/* ---- one description for all calls (what the functions above and ferry.hpp are made of) -------- */
+/* ---- one description for all calls (what the functions above and ferry.hpp are made of) --------
+ */
 
 enum ferry_operation {
   FERRY_ALLTOALL = 1,

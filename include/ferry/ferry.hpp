@@ -180,8 +180,7 @@ inline Status start_all(std::span<Plan> plans) {
 
 /// Owner of zeroed memory that the other ranks of the node map, which saves Ferry one copy.
 /// Move-only; making one is local. Must outlive the plans that use it. Throws Error when there is
-/// no such memory left; ferry_alloc then calls the error handler of MPI_COMM_SELF first, which by
-/// default ends the job: set MPI_ERRORS_RETURN there to get the exception.
+/// no such memory left.
 template <Element T>
 class SharedArray {
  public:

@@ -30,7 +30,6 @@ int run_nonblocking(
   handle->started = true;
   handle->op.desc = desc;
   state->post(handle->op);
-  enter_active(state);
   *request = handle.release();
   return MPI_SUCCESS;
 }
@@ -60,19 +59,20 @@ const char* function_name(const ferry_call& call) {
 
 int run_call(const ferry_call& call, ferry_request* request) {
   if (request != nullptr) *request = FERRY_REQUEST_NULL;
-  const CallSite site{
-      function_name(call), call.comm, (call.flags & FERRY_NO_ERROR_HANDLER) != 0};
+  const CallSite site{function_name(call), call.comm, (call.flags & FERRY_NO_ERROR_HANDLER) != 0};
   return guarded(site, [&] {
     if (request == nullptr && call.form != FERRY_BLOCKING) {
       throw Failure(ErrorKind::argument, "request is NULL", "pass the address of a ferry_request");
     }
-    require_mpi();
     auto& state = state_of(call.comm);
-    const CollectiveDesc desc = describe_call(call);
+    const CollectiveDesc desc = describe_call(call, state->ranks());
     switch (desc.form) {
-      case Form::blocking: return run_blocking(site, *state, desc);
-      case Form::nonblocking: return run_nonblocking(site, state, desc, request);
-      case Form::persistent: return init_persistent(site, state, desc, request);
+      case Form::blocking:
+        return run_blocking(site, *state, desc);
+      case Form::nonblocking:
+        return run_nonblocking(site, state, desc, request);
+      case Form::persistent:
+        return init_persistent(site, state, desc, request);
     }
     return MPI_ERR_INTERN;
   });
@@ -81,9 +81,9 @@ int run_call(const ferry_call& call, ferry_request* request) {
 // Block collectives differ in the operation alone.
 int run_blocks(
     ferry_operation operation, ferry_form form, const void* sendbuf, MPI_Count sendcount,
-    MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
-    MPI_Comm comm, ferry_request* request) {
-  const ferry_call call{sizeof(ferry_call), operation, form,     0,         0,        sendbuf,
+    MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+    ferry_request* request) {
+  const ferry_call call{sizeof(ferry_call), operation, form,    0,         0,        sendbuf,
                         sendcount,          sendtype,  recvbuf, recvcount, recvtype, comm};
   return run_call(call, request);
 }
@@ -91,13 +91,13 @@ int run_blocks(
 int run_broadcast(
     ferry_form form, void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
     ferry_request* request) {
-  const ferry_call call{sizeof(ferry_call), FERRY_BCAST,       form,   0,     root,     nullptr,
-                        0,                  MPI_DATATYPE_NULL, buffer, count, datatype, comm};
+  const ferry_call call{sizeof(ferry_call), FERRY_BCAST, form,  0,        root, nullptr, 0,
+                        MPI_DATATYPE_NULL,  buffer,      count, datatype, comm};
   return run_call(call, request);
 }
 
-}  // namespace
-}  // namespace ferry::core
+} // namespace
+} // namespace ferry::core
 
 using ferry::core::run_blocks;
 using ferry::core::run_broadcast;
@@ -138,8 +138,8 @@ int ferry_ialltoall(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, ferry_request* request) {
   return run_blocks(
-      FERRY_ALLTOALL, FERRY_NONBLOCKING, sendbuf, sendcount, sendtype, recvbuf, recvcount,
-      recvtype, comm, request);
+      FERRY_ALLTOALL, FERRY_NONBLOCKING, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+      comm, request);
 }
 
 int ferry_iallgather(
@@ -168,8 +168,8 @@ int ferry_allgather_init(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info, ferry_request* request) {
   return run_blocks(
-      FERRY_ALLGATHER, FERRY_PERSISTENT, sendbuf, sendcount, sendtype, recvbuf, recvcount,
-      recvtype, comm, request);
+      FERRY_ALLGATHER, FERRY_PERSISTENT, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+      comm, request);
 }
 
 int ferry_bcast_init(
@@ -178,4 +178,4 @@ int ferry_bcast_init(
   return run_broadcast(FERRY_PERSISTENT, buffer, count, datatype, root, comm, request);
 }
 
-}  // extern "C"
+} // extern "C"

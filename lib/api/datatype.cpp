@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
+#include <array>
 #include <vector>
 
 #include "lib/api/describe_call.hpp"
@@ -14,8 +15,7 @@ MPI_Datatype element_of(MPI_Datatype type, int combiner, int integers, int types
   std::vector<int> numbers(static_cast<std::size_t>(integers) + 1);
   std::vector<MPI_Aint> addresses(1);
   std::vector<MPI_Datatype> parts(static_cast<std::size_t>(types));
-  PMPI_Type_get_contents(
-      type, integers, 0, types, numbers.data(), addresses.data(), parts.data());
+  PMPI_Type_get_contents(type, integers, 0, types, numbers.data(), addresses.data(), parts.data());
   return parts.front();
 }
 
@@ -71,7 +71,23 @@ bool is_committed(MPI_Comm comm, MPI_Datatype type) {
   return code == MPI_SUCCESS;
 }
 
-}  // namespace
+// Predefined types live as long as MPI and never change; a few of them make up nearly all calls.
+struct KnownType {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  std::uint64_t bytes = 0;
+};
+
+KnownType& known_type(MPI_Datatype type) {
+  constexpr std::size_t kKnown = 64;
+  thread_local std::array<KnownType, kKnown> known;
+  return known[static_cast<std::size_t>(MPI_Type_c2f(type)) % kKnown];
+}
+
+Layout contiguous_layout(std::uint64_t count, std::uint64_t bytes) {
+  return {count, bytes, static_cast<std::int64_t>(bytes), true};
+}
+
+} // namespace
 
 Layout layout_of(MPI_Comm comm, MPI_Count count, MPI_Datatype type, const char* what) {
   if (count < 0) {
@@ -83,28 +99,24 @@ Layout layout_of(MPI_Comm comm, MPI_Count count, MPI_Datatype type, const char* 
     throw Failure(
         ErrorKind::type, fmt::format("the type of {} is MPI_DATATYPE_NULL", what), "pass a type");
   }
-  MPI_Count size = 0;
-  Layout layout;
-  layout.count = static_cast<std::uint64_t>(count);
-  if (!is_predefined(type)) {
-    if (!is_committed(comm, type)) {
-      throw Failure(
-          ErrorKind::type, fmt::format("the type of {} is not committed", what),
-          "call MPI_Type_commit first");
-    }
-    if (count > 0 && !is_contiguous(type)) {
-      throw Failure(
-          ErrorKind::type, fmt::format("the type of {} has gaps or another order", what),
-          "pack it with MPI_Pack, or use the collective of MPI; only contiguous types are supported");
-    }
+  KnownType& known = known_type(type);
+  if (known.type == type) return contiguous_layout(static_cast<std::uint64_t>(count), known.bytes);
+  const bool predefined = is_predefined(type);
+  if (!predefined && !is_committed(comm, type)) {
+    throw Failure(
+        ErrorKind::type, fmt::format("the type of {} is not committed", what),
+        "call MPI_Type_commit first");
   }
+  if (count > 0 && !is_contiguous(type)) {
+    throw Failure(
+        ErrorKind::type, fmt::format("the type of {} has gaps or another order", what),
+        "pack it with MPI_Pack, or use the collective of MPI; only contiguous types are supported");
+  }
+  MPI_Count size = 0;
   PMPI_Type_size_x(type, &size);
-  MPI_Count lower = 0;
-  MPI_Count extent = 0;
-  PMPI_Type_get_extent_x(type, &lower, &extent);
-  layout.element_bytes = static_cast<std::uint64_t>(size);
-  layout.extent = extent;
-  return layout;
+  const auto bytes = static_cast<std::uint64_t>(size);
+  if (predefined && is_contiguous(type)) known = {type, bytes};
+  return contiguous_layout(static_cast<std::uint64_t>(count), bytes);
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

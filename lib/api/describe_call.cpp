@@ -11,9 +11,12 @@ namespace {
 
 Operation operation_of(const ferry_call& call) {
   switch (call.operation) {
-    case FERRY_ALLTOALL: return Operation::alltoall;
-    case FERRY_ALLGATHER: return Operation::allgather;
-    case FERRY_BCAST: return Operation::broadcast;
+    case FERRY_ALLTOALL:
+      return Operation::alltoall;
+    case FERRY_ALLGATHER:
+      return Operation::allgather;
+    case FERRY_BCAST:
+      return Operation::broadcast;
   }
   throw Failure(
       ErrorKind::argument, fmt::format("unknown operation {}", static_cast<int>(call.operation)),
@@ -22,9 +25,12 @@ Operation operation_of(const ferry_call& call) {
 
 Form form_of(const ferry_call& call) {
   switch (call.form) {
-    case FERRY_BLOCKING: return Form::blocking;
-    case FERRY_NONBLOCKING: return Form::nonblocking;
-    case FERRY_PERSISTENT: return Form::persistent;
+    case FERRY_BLOCKING:
+      return Form::blocking;
+    case FERRY_NONBLOCKING:
+      return Form::nonblocking;
+    case FERRY_PERSISTENT:
+      return Form::persistent;
   }
   throw Failure(
       ErrorKind::argument, fmt::format("unknown form {}", static_cast<int>(call.form)),
@@ -48,8 +54,9 @@ void check_total(const Layout& layout, int ranks, const char* what) {
   if (overflow) {
     throw Failure(
         ErrorKind::count,
-        fmt::format("{} of {} elements of {} bytes does not fit into memory", what, layout.count,
-                    layout.element_bytes),
+        fmt::format(
+            "{} of {} elements of {} bytes does not fit into memory", what, layout.count,
+            layout.element_bytes),
         "check the count");
   }
 }
@@ -77,23 +84,21 @@ void check_root(const ferry_call& call, int ranks) {
       fmt::format("use 0 to {}", ranks - 1));
 }
 
-// One pair of buffers must not be the same memory: blocks would be overwritten before they are sent.
+// One pair of buffers must not be the same memory: blocks would be overwritten before they are
+// sent.
 void check_alias(const CollectiveDesc& desc) {
   if (desc.in_place || desc.block_bytes() == 0 || desc.send != desc.recv) return;
   throw Failure(
-      ErrorKind::buffer, "send and receive buffer are the same", "pass MPI_IN_PLACE as send buffer");
+      ErrorKind::buffer, "send and receive buffer are the same",
+      "pass MPI_IN_PLACE as send buffer");
 }
 
-}  // namespace
+} // namespace
 
-CollectiveDesc describe_call(const ferry_call& call) {
+CollectiveDesc describe_call(const ferry_call& call, int ranks) {
   CollectiveDesc desc;
   desc.operation = operation_of(call);
   desc.form = form_of(call);
-  int ranks = 0;
-  int rank = 0;
-  PMPI_Comm_size(call.comm, &ranks);
-  PMPI_Comm_rank(call.comm, &rank);
   const bool broadcast = desc.operation == Operation::broadcast;
   desc.recv = call.recvbuf;
   check_in_place(call);
@@ -111,7 +116,7 @@ CollectiveDesc describe_call(const ferry_call& call) {
   desc.in_place = call.sendbuf == MPI_IN_PLACE;
   desc.send = desc.in_place ? desc.recv : call.sendbuf;
   desc.send_layout = desc.recv_layout;
-  if (desc.in_place) return desc;  // send count and type are ignored
+  if (desc.in_place) return desc; // send count and type are ignored
   desc.send_layout = layout_of(call.comm, call.sendcount, call.sendtype, "sendbuf");
   check_buffer(desc.send, desc.send_layout, "sendbuf");
   check_block_match(desc);
@@ -119,4 +124,4 @@ CollectiveDesc describe_call(const ferry_call& call) {
   return desc;
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -6,11 +6,12 @@
 
 namespace ferry::core {
 
-// Checks the arguments of a call as far as one rank can, and makes its description. Throws Failure.
-[[nodiscard]] CollectiveDesc describe_call(const ferry_call& call);
+// Checks the arguments of a call as far as one rank can, and makes its description; `ranks` is the
+// size of its communicator. Throws Failure.
+[[nodiscard]] CollectiveDesc describe_call(const ferry_call& call, int ranks);
 
-// The layout of `count` elements of a type. Throws Failure for types that are null, not committed, or
-// have gaps.
+// The layout of `count` elements of a type. Throws Failure for types that are null, not committed,
+// or have gaps.
 [[nodiscard]] Layout layout_of(MPI_Comm comm, MPI_Count count, MPI_Datatype type, const char* what);
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -37,9 +37,12 @@ std::string explain(ferry_request_s& handle) {
 
 Format format_of(ferry_format format) {
   switch (format) {
-    case FERRY_FORMAT_TEXT: return Format::text;
-    case FERRY_FORMAT_JSON: return Format::json;
-    case FERRY_FORMAT_MARKDOWN: return Format::markdown;
+    case FERRY_FORMAT_TEXT:
+      return Format::text;
+    case FERRY_FORMAT_JSON:
+      return Format::json;
+    case FERRY_FORMAT_MARKDOWN:
+      return Format::markdown;
   }
   throw Failure(ErrorKind::argument, "unknown format", "use one of enum ferry_format");
 }
@@ -52,12 +55,11 @@ std::string describe(ferry_topic topic, ferry_format format) {
   if (format_of(format) == Format::markdown) {
     throw Failure(ErrorKind::argument, "no Markdown for this topic", "use text or JSON");
   }
-  return describe_machine(
-      format == FERRY_FORMAT_JSON ? MachineFormat::json : MachineFormat::text);
+  return describe_machine(format == FERRY_FORMAT_JSON ? MachineFormat::json : MachineFormat::text);
 }
 
-}  // namespace
-}  // namespace ferry::core
+} // namespace
+} // namespace ferry::core
 
 using namespace ferry::core;
 
@@ -72,7 +74,6 @@ int ferry_explain(ferry_request request, char* text, size_t size) {
 
 int ferry_comm_explain(MPI_Comm comm, char* text, size_t size) {
   return guarded({"ferry_comm_explain", comm}, [&] {
-    require_mpi();
     const auto state = find_state(comm);
     return hand_out(
         state != nullptr ? state->explain_last()
@@ -94,11 +95,12 @@ int ferry_print(ferry_request request, char* text, size_t size, size_t* needed) 
 
 int ferry_describe(
     enum ferry_topic topic, enum ferry_format format, char* text, size_t size, size_t* needed) {
-  return guarded({"ferry_describe"}, [&] {
-    return hand_out(describe(topic, format), text, size, needed);
-  });
+  return guarded(
+      {"ferry_describe"}, [&] { return hand_out(describe(topic, format), text, size, needed); });
 }
 
-const char* ferry_error_text(void) { return last_error_text(); }
+const char* ferry_error_text(void) {
+  return last_error_text();
+}
 
-}  // extern "C"
+} // extern "C"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ferry_alloc and ferry_free.
+// ferry_alloc and ferry_free. Like malloc they only return their error: no communicator is
+// involved.
 #include <fmt/format.h>
 
 #include "include/ferry/ferry.h"
@@ -11,7 +12,7 @@ using namespace ferry::core;
 extern "C" {
 
 int ferry_alloc(MPI_Aint size, void* baseptr) {
-  return guarded({"ferry_alloc"}, [&] {
+  return guarded({"ferry_alloc", MPI_COMM_NULL, true}, [&] {
     if (baseptr == nullptr) {
       throw Failure(ErrorKind::argument, "baseptr is NULL", "pass the address of a pointer");
     }
@@ -27,7 +28,7 @@ int ferry_alloc(MPI_Aint size, void* baseptr) {
 }
 
 int ferry_free(void* base) {
-  return guarded({"ferry_free"}, [&] {
+  return guarded({"ferry_free", MPI_COMM_NULL, true}, [&] {
     if (base == nullptr) return MPI_SUCCESS;
     Heap* heap = Heap::existing();
     if (heap == nullptr || !heap->release(base)) {
@@ -39,4 +40,4 @@ int ferry_free(void* base) {
   });
 }
 
-}  // extern "C"
+} // extern "C"

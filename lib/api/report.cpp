@@ -1,29 +1,46 @@
 // SPDX-License-Identifier: MIT
 #include "lib/api/report.hpp"
 
-#include <cstdio>
 #include <fmt/format.h>
+#include <cstdio>
 
 namespace ferry::core {
 namespace {
 
 int error_class(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::none: return MPI_SUCCESS;
-    case ErrorKind::buffer: return MPI_ERR_BUFFER;
-    case ErrorKind::count: return MPI_ERR_COUNT;
-    case ErrorKind::type: return MPI_ERR_TYPE;
-    case ErrorKind::root: return MPI_ERR_ROOT;
-    case ErrorKind::comm: return MPI_ERR_COMM;
-    case ErrorKind::request: return MPI_ERR_REQUEST;
-    case ErrorKind::argument: return MPI_ERR_ARG;
-    case ErrorKind::mismatch: return MPI_ERR_TRUNCATE;
-    case ErrorKind::no_memory: return MPI_ERR_NO_MEM;
-    case ErrorKind::configuration: return MPI_ERR_OTHER;
-    case ErrorKind::peer_died: return MPI_ERR_OTHER;
-    case ErrorKind::timeout: return MPI_ERR_OTHER;
-    case ErrorKind::bad_packet: return MPI_ERR_INTERN;
-    case ErrorKind::other: return MPI_ERR_OTHER;
+    case ErrorKind::none:
+      return MPI_SUCCESS;
+    case ErrorKind::buffer:
+      return MPI_ERR_BUFFER;
+    case ErrorKind::count:
+      return MPI_ERR_COUNT;
+    case ErrorKind::type:
+      return MPI_ERR_TYPE;
+    case ErrorKind::root:
+      return MPI_ERR_ROOT;
+    case ErrorKind::comm:
+      return MPI_ERR_COMM;
+    case ErrorKind::request:
+      return MPI_ERR_REQUEST;
+    case ErrorKind::argument:
+      return MPI_ERR_ARG;
+    case ErrorKind::mismatch:
+      return MPI_ERR_TRUNCATE;
+    case ErrorKind::no_memory:
+      return MPI_ERR_NO_MEM;
+    case ErrorKind::configuration:
+      return MPI_ERR_OTHER;
+    case ErrorKind::peer_died:
+      return MPI_ERR_OTHER;
+    case ErrorKind::timeout:
+      return MPI_ERR_OTHER;
+    case ErrorKind::bad_packet:
+      return MPI_ERR_INTERN;
+    case ErrorKind::below:
+      return MPI_ERR_OTHER;
+    case ErrorKind::other:
+      return MPI_ERR_OTHER;
   }
   return MPI_ERR_OTHER;
 }
@@ -64,9 +81,11 @@ void tell_before_fatal(MPI_Comm comm, const std::string& text) {
   if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
 }
 
-}  // namespace
+} // namespace
 
-const char* last_error_text() noexcept { return text_of_thread().c_str(); }
+const char* last_error_text() noexcept {
+  return text_of_thread().c_str();
+}
 
 int report(const CallSite& site, const Status& status) {
   const int code = error_class(status.kind);
@@ -75,11 +94,11 @@ int report(const CallSite& site, const Status& status) {
     return code;
   }
   text_of_thread() = describe(site, status);
-  if (site.quiet) return code;
+  if (site.quiet || status.kind == ErrorKind::below) return code;
   const MPI_Comm comm = site.comm == MPI_COMM_NULL ? MPI_COMM_SELF : site.comm;
   tell_before_fatal(comm, text_of_thread());
   PMPI_Comm_call_errhandler(comm, code);
   return code;
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -11,8 +11,8 @@ namespace ferry::core {
 // Where an error came up and how it is to be reported.
 struct CallSite {
   const char* function = "";
-  MPI_Comm comm = MPI_COMM_NULL;  // MPI_COMM_NULL: reported on MPI_COMM_SELF
-  bool quiet = false;             // FERRY_NO_ERROR_HANDLER
+  MPI_Comm comm = MPI_COMM_NULL; // MPI_COMM_NULL: reported on MPI_COMM_SELF
+  bool quiet = false; // FERRY_NO_ERROR_HANDLER
 };
 
 // Keeps the text for ferry_error_text(), calls the error handler once, returns the error class.
@@ -33,4 +33,4 @@ int guarded(const CallSite& site, Function function) {
   }
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

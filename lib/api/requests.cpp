@@ -10,12 +10,14 @@ namespace ferry::core {
 namespace {
 
 CallSite site_of(const char* function, const ferry_request_s& handle) {
-  return {function, handle.comm, handle.quiet};
+  // A communicator that was freed meanwhile has no error handler any more.
+  return {function, handle.state->detached() ? MPI_COMM_NULL : handle.comm, handle.quiet};
 }
 
-int bad_request(const char* function, ferry_request* request, std::string cause, std::string remedy) {
-  const CallSite site = request != nullptr && *request != nullptr ? site_of(function, **request)
-                                                                  : CallSite{function};
+int bad_request(
+    const char* function, ferry_request* request, std::string cause, std::string remedy) {
+  const CallSite site =
+      request != nullptr && *request != nullptr ? site_of(function, **request) : CallSite{function};
   return report(site, {ErrorKind::request, std::move(cause), std::move(remedy)});
 }
 
@@ -24,7 +26,6 @@ int finish(const char* function, ferry_request* request, const Status& status) {
   ferry_request_s* handle = *request;
   const CallSite site = site_of(function, *handle);
   handle->started = false;
-  leave_active(handle->state.get());
   const Status kept = status;
   if (!handle->persistent()) {
     delete handle;
@@ -54,7 +55,6 @@ int start(ferry_request* request) {
   const Status status = handle.state->start(*handle.plan);
   if (!status.ok()) return report(site_of(kFunction, handle), status);
   handle.started = true;
-  enter_active(handle.state);
   return MPI_SUCCESS;
 }
 
@@ -73,15 +73,17 @@ int test(const char* function, ferry_request* request, int* flag) {
 int wait(const char* function, ferry_request* request) {
   if (*request == FERRY_REQUEST_NULL || !(*request)->started) return MPI_SUCCESS;
   ferry_request_s& handle = **request;
-  const Status status = handle.persistent() ? handle.state->wait(*handle.plan)
-                                            : handle.state->wait(handle.op);
+  const Status status =
+      handle.persistent() ? handle.state->wait(*handle.plan) : handle.state->wait(handle.op);
   return finish(function, request, status);
 }
 
-bool null_array(int count, const void* requests) { return count < 0 || (count > 0 && !requests); }
+bool null_array(int count, const void* requests) {
+  return count < 0 || (count > 0 && !requests);
+}
 
-}  // namespace
-}  // namespace ferry::core
+} // namespace
+} // namespace ferry::core
 
 using namespace ferry::core;
 
@@ -126,13 +128,19 @@ int ferry_testall(int count, ferry_request requests[], int* flag) {
     if (null_array(count, requests) || flag == nullptr) {
       return bad_request("ferry_testall", nullptr, "no array of handles or flag", "pass both");
     }
-    int result = MPI_SUCCESS;
+    // All or nothing: as long as one is under way no handle changes.
     *flag = 1;
     for (int i = 0; i < count; ++i) {
+      ferry_request_s* handle = requests[i];
+      if (handle == nullptr || !handle->started || look(*handle) == Poll::ready) continue;
+      handle->state->poke();
+      *flag = 0;
+    }
+    int result = MPI_SUCCESS;
+    for (int i = 0; i < count && *flag != 0; ++i) {
       int done = 0;
       const int code = test("ferry_testall", &requests[i], &done);
       if (result == MPI_SUCCESS) result = code;
-      *flag = *flag != 0 && done != 0 ? 1 : 0;
     }
     return result;
   });
@@ -168,4 +176,4 @@ int ferry_request_free(ferry_request* request) {
   });
 }
 
-}  // extern "C"
+} // extern "C"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "lib/api/state.hpp"
 
-#include <mutex>
+#include <atomic>
+#include <cstdio>
 
 #include "lib/base/error.hpp"
 #include "lib/base/mpi_bootstrap.hpp"
+#include "lib/topology/launcher.hpp"
 
 namespace ferry::core {
 namespace {
@@ -18,7 +20,24 @@ int delete_state(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
+std::atomic<bool> finalized{false};
+
+int note_finalize(MPI_Comm, int, void*, void*) {
+  finalized.store(true, std::memory_order_relaxed);
+  return MPI_SUCCESS;
+}
+
+// MPI_Finalize begins with the attributes of MPI_COMM_SELF: a cheap way to know that MPI is up.
 int make_keyval() {
+  require_mpi();
+  int world = 0;
+  PMPI_Comm_size(MPI_COMM_WORLD, &world);
+  const std::string complaint = launcher_complaint(world);
+  if (!complaint.empty()) std::fprintf(stderr, "ferry: %s\n", complaint.c_str());
+  int watch = MPI_KEYVAL_INVALID;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, note_finalize, &watch, nullptr);
+  PMPI_Comm_set_attr(MPI_COMM_SELF, watch, nullptr);
+  PMPI_Comm_free_keyval(&watch);
   int keyval = MPI_KEYVAL_INVALID;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_state, &keyval, nullptr);
   return keyval;
@@ -36,14 +55,21 @@ std::string name_of(MPI_Comm comm) {
   return length > 0 ? std::string(name) : std::string("an unnamed communicator");
 }
 
+bool threaded() {
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  return level == MPI_THREAD_MULTIPLE;
+}
+
 Holder* look_up(MPI_Comm comm) {
+  if (finalized.load(std::memory_order_relaxed)) require_mpi();
   void* value = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(comm, keyval(), &value, &found);
   return found != 0 ? static_cast<Holder*>(value) : nullptr;
 }
 
-}  // namespace
+} // namespace
 
 void require_mpi() {
   int up = 0;
@@ -74,9 +100,10 @@ Holder& state_of(MPI_Comm comm) {
         ErrorKind::comm, "this is an intercommunicator", "use the collective of MPI for it");
   }
   auto holder = std::make_unique<Holder>(
-      std::make_shared<Communicator>(make_mpi_bootstrap(comm), comm, name_of(comm)));
+      std::make_shared<Communicator>(make_mpi_bootstrap(comm), comm, name_of(comm), threaded()));
+  register_active(*holder);
   PMPI_Comm_set_attr(comm, keyval(), holder.get());
   return *holder.release();
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

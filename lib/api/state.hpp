@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <memory>
 #include <mpi.h>
+#include <memory>
 
 #include "lib/exec/communicator.hpp"
 
@@ -16,4 +16,4 @@ namespace ferry::core {
 // Throws Failure unless MPI runs.
 void require_mpi();
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -18,8 +18,8 @@ class Bootstrap {
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
 
-  // Begin to gather `bytes` bytes from every rank into all[size * bytes]; both stay untouched by the
-  // caller until test() has returned true.
+  // Begin to gather `bytes` bytes from every rank into all[size * bytes]; both stay untouched by
+  // the caller until test() has returned true.
   virtual void start_allgather(const void* mine, std::size_t bytes, void* all) = 0;
   // True when the exchange that was started last has completed.
   [[nodiscard]] virtual bool test() = 0;
@@ -28,4 +28,4 @@ class Bootstrap {
   virtual void poke() = 0;
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

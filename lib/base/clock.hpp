@@ -11,4 +11,4 @@ inline double now_seconds() {
   return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -23,6 +23,7 @@ enum class ErrorKind {
   peer_died,
   timeout,
   bad_packet,
+  below, // the MPI below failed, and has called the error handler already
   other,
 };
 
@@ -34,8 +35,8 @@ struct Status {
   [[nodiscard]] bool ok() const noexcept { return kind == ErrorKind::none; }
 };
 
-// Thrown on the control path (create, plan); lib/api catches it, adds function and rank, and hands it
-// to the communicator's error handler.
+// Thrown on the control path (create, plan); lib/api catches it, adds function and rank, and hands
+// it to the communicator's error handler.
 class Failure : public std::exception {
  public:
   Failure(ErrorKind kind, std::string cause, std::string remedy = {})
@@ -48,4 +49,4 @@ class Failure : public std::exception {
   Status status_;
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

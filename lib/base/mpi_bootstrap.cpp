@@ -49,10 +49,10 @@ class MpiBootstrap final : public Bootstrap {
   int size_ = 1;
 };
 
-}  // namespace
+} // namespace
 
 std::unique_ptr<Bootstrap> make_mpi_bootstrap(MPI_Comm comm) {
   return std::make_unique<MpiBootstrap>(comm);
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "lib/base/wait.hpp"
 
-#include <cstdio>
 #include <fmt/format.h>
 #include <sched.h>
+#include <cstdio>
 
 #include "device/platform.hpp"
 #include "lib/base/clock.hpp"
@@ -11,11 +11,11 @@
 namespace ferry::core {
 namespace {
 
-constexpr int kYieldsPerLook = 16;       // yields between two looks at clock and MPI
-constexpr double kSleepSeconds = 1e-3;   // a lost wake-up costs no more than this
-constexpr double kCheckSeconds = 0.1;    // between two looks whether the peers live
+constexpr int kYieldsPerLook = 16; // yields between two looks at clock and MPI
+constexpr double kSleepSeconds = 1e-3; // a lost wake-up costs no more than this
+constexpr double kCheckSeconds = 0.1; // between two looks whether the peers live
 
-}  // namespace
+} // namespace
 
 Status Backoff::pause(bool (*ready)(void*), void* look) {
   ++attempts_;
@@ -40,7 +40,7 @@ Status Backoff::slow_pause(bool (*ready)(void*), void* look) {
   const double waited = now - since_;
   if (waited > policy_.yield_seconds) {
     context_.sleep(kSleepSeconds, ready, look);
-    attempts_ += kYieldsPerLook - 1;  // the next unsuccessful look comes straight back here
+    attempts_ += kYieldsPerLook - 1; // the next unsuccessful look comes straight back here
   } else {
     sched_yield();
   }
@@ -61,4 +61,4 @@ void Backoff::warn(double waited) {
   std::fprintf(stderr, "ferry: waiting for %.1f s: %s\n", waited, context_.what().c_str());
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -12,10 +12,10 @@ namespace ferry::core {
 // How a rank waits. Spinning costs nothing while every rank has a core of its own; with more ranks
 // than cores the waiter must give way almost at once.
 struct WaitPolicy {
-  int spins = 50;             // pauses before the first yield
-  double yield_seconds = 5e-4;  // yielding before the first sleep
-  double warn_after = 30;     // seconds; 0 = never
-  double timeout = 0;         // seconds; 0 = none
+  int spins = 50; // pauses before the first yield
+  double yield_seconds = 5e-4; // yielding before the first sleep
+  double warn_after = 30; // seconds; 0 = never
+  double timeout = 0; // seconds; 0 = none
 };
 
 // What a wait needs from its surroundings; called on the slow path only.
@@ -24,8 +24,8 @@ class WaitContext {
   virtual ~WaitContext() = default;
   // Serve others: the MPI below, operations that are in flight on other communicators.
   virtual void poke() = 0;
-  // Sleep until a peer wakes this rank or `seconds` have passed, unless `ready` is true once this rank
-  // has announced that it sleeps.
+  // Sleep until a peer wakes this rank or `seconds` have passed, unless `ready` is true once this
+  // rank has announced that it sleeps.
   virtual void sleep(double seconds, bool (*ready)(void*), void* look) = 0;
   // An error when what is waited for can no longer come (a peer died).
   virtual Status check_peers() = 0;
@@ -54,9 +54,9 @@ class Backoff {
   bool warned_ = false;
 };
 
-// The one bounded wait helper: looks, pauses, yields, sleeps; ends when `look` is ready, a peer died,
-// or the time limit has passed. It never returns ok without `look` having said ready; after that `look`
-// may be called once more and must say ready again.
+// The one bounded wait helper: looks, pauses, yields, sleeps; ends when `look` is ready, a peer
+// died, or the time limit has passed. It never returns ok without `look` having said ready; after
+// that `look` may be called once more and must say ready again.
 template <class Look>
 [[nodiscard]] Status wait_until(const WaitPolicy& policy, WaitContext& context, Look&& look) {
   Backoff backoff(policy, context);
@@ -69,4 +69,4 @@ template <class Look>
   }
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -10,27 +10,27 @@
 
 namespace ferry::core {
 
-// What a rank tells its peers about a call: the call itself, for comparison, and where its buffers are.
-// Sent as bytes.
+// What a rank tells its peers about a call: the call itself, for comparison, and where its buffers
+// are. Sent as bytes.
 struct Offer {
-  std::uint64_t bytes = 0;  // of one block
-  std::uint64_t send = 0;   // offset in the heap when mapped, else the address in its process
+  std::uint64_t bytes = 0; // of one block
+  std::uint64_t send = 0; // offset in the heap when mapped, else the address in its process
   std::uint64_t recv = 0;
-  std::uint64_t stage = 0;  // offset in the heap
-  std::uint64_t block = 0;  // offset in the heap
+  std::uint64_t stage = 0; // offset in the heap
+  std::uint64_t block = 0; // offset in the heap
   std::int32_t root = 0;
   std::uint8_t operation = 0;
   std::uint8_t in_place = 0;
   std::uint8_t send_mapped = 0;
   std::uint8_t recv_mapped = 0;
-  std::uint8_t no_memory = 0;  // this rank needed stage or block memory and got none
+  std::uint8_t no_memory = 0; // this rank needed stage or block memory and got none
 };
 static_assert(std::is_trivially_copyable_v<Offer> && sizeof(Offer) == 56);
 
 // An offer in a block, for operation s of a lane in board s % 2. The owner fills a board again only
 // after everyone has completed the operation that used it before.
 struct alignas(64) Board {
-  std::atomic<std::uint64_t> sequence;  // written last, with release
+  std::atomic<std::uint64_t> sequence; // written last, with release
   Offer offer;
 };
 static_assert(sizeof(Board) == 64);
@@ -38,10 +38,10 @@ static_assert(sizeof(Board) == 64);
 // Head of the memory that a rank provides for a lane or for one persistent plan. Signal words and
 // slots follow. The owner writes all but signal words and `departed`.
 struct BlockHeader {
-  alignas(64) std::atomic<std::uint64_t> done;      // last operation that the owner has completed
-  alignas(64) std::atomic<std::uint64_t> departed;  // peers that will not touch this block again
-  alignas(64) std::atomic<std::uint32_t> vote;      // of set-up: kVoted and what works
-  char reason[124];                                 // why the vote was no
+  alignas(64) std::atomic<std::uint64_t> done; // last operation that the owner has completed
+  alignas(64) std::atomic<std::uint64_t> departed; // peers that will not touch this block again
+  alignas(64) std::atomic<std::uint32_t> vote; // of set-up: kVoted and what works
+  char reason[124]; // why the vote was no
   Board boards[2];
 };
 
@@ -51,7 +51,7 @@ inline constexpr std::uint32_t kVoteAttach = 4;
 
 // In front of a slot's payload, in the same cache line: the flag rides with the data.
 struct SlotHeader {
-  std::atomic<std::uint64_t> sequence;  // written last, with release
+  std::atomic<std::uint64_t> sequence; // written last, with release
   std::uint32_t bytes;
   std::uint16_t root;
   std::uint8_t operation;
@@ -63,8 +63,8 @@ static_assert(sizeof(SlotHeader) == 16);
 struct BlockLayout {
   int ranks = 1;
   std::uint64_t slot_payload = 0;
-  int slot_count = 0;  // slots for one epoch: one a rank, or one that all read
-  int slot_depth = 0;  // epochs before a slot is used again
+  int slot_count = 0; // slots for one epoch: one a rank, or one that all read
+  int slot_depth = 0; // epochs before a slot is used again, a power of two
 
   [[nodiscard]] std::uint64_t slot_stride() const {
     return (sizeof(SlotHeader) + slot_payload + 63) / 64 * 64;
@@ -78,13 +78,15 @@ struct BlockLayout {
                                 static_cast<std::uint64_t>(slot_depth) * slot_stride();
   }
   [[nodiscard]] std::byte* slot(std::byte* block, std::uint64_t sequence, int index) const {
-    const auto depth = sequence % static_cast<std::uint64_t>(slot_depth);
-    const auto place = depth * static_cast<std::uint64_t>(slot_count) +
-                       static_cast<std::uint64_t>(index);
+    const auto depth = sequence & static_cast<std::uint64_t>(slot_depth - 1);
+    const auto place =
+        depth * static_cast<std::uint64_t>(slot_count) + static_cast<std::uint64_t>(index);
     return block + slots_offset() + place * slot_stride();
   }
 };
 
-inline BlockHeader& header_of(std::byte* block) { return *reinterpret_cast<BlockHeader*>(block); }
+inline BlockHeader& header_of(std::byte* block) {
+  return *reinterpret_cast<BlockHeader*>(block);
+}
 
-}  // namespace ferry::core
+} // namespace ferry::core

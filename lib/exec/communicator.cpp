@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "lib/exec/communicator.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
+#include <algorithm>
+#include <cstdio>
 
 #include "lib/exec/graveyard.hpp"
 
 namespace ferry::core {
 namespace {
 
-constexpr unsigned kLooksPerPoke = 64;  // of a user who tests in a loop
+constexpr unsigned kLooksPerPoke = 64; // of a user who tests in a loop
 
-}  // namespace
+} // namespace
 
 // What every wait of a communicator serves and says.
 class Communicator::Wait final : public WaitContext {
@@ -25,7 +25,7 @@ class Communicator::Wait final : public WaitContext {
     if (lock.owns_lock() && !owner_.detached_) owner_.bootstrap_->poke();
   }
   void sleep(double seconds, bool (*ready)(void*), void* look) override {
-    if (owner_.lane_ == nullptr) return;  // before set-up nobody could wake this rank
+    if (owner_.lane_ == nullptr) return; // before set-up nobody could wake this rank
     sleep_on(owner_.team_.me().heap->header(), seconds, ready, look);
   }
   Status check_peers() override {
@@ -46,14 +46,14 @@ class Communicator::Wait final : public WaitContext {
   const PersistentPlan* plan_;
 };
 
-Communicator::Communicator(std::unique_ptr<Bootstrap> bootstrap, MPI_Comm comm, std::string name)
-    : bootstrap_(std::move(bootstrap)), comm_(comm) {
+Communicator::Communicator(
+    std::unique_ptr<Bootstrap> bootstrap, MPI_Comm comm, std::string name, bool threaded)
+    : mutex_(threaded), bootstrap_(std::move(bootstrap)), comm_(comm) {
   team_.name = std::move(name);
   team_.topology.rank = bootstrap_->rank();
   team_.topology.ranks = bootstrap_->size();
   reap_blocks();
-  if (team_.ranks() == 1 || !config().enabled) {
-    team_.topology.why_not_shared = "FERRY=off";
+  if (team_.ranks() == 1) {
     ready_ = true;
     return;
   }
@@ -63,7 +63,9 @@ Communicator::Communicator(std::unique_ptr<Bootstrap> bootstrap, MPI_Comm comm, 
 Communicator::~Communicator() = default;
 
 // Without the lock: MPI may free the communicator inside a call that this class makes under it.
-void Communicator::detach() { detached_ = true; }
+void Communicator::detach() {
+  detached_ = true;
+}
 
 bool Communicator::set_up() {
   if (ready_) return true;
@@ -96,10 +98,12 @@ void Communicator::post(LaneOp& op) {
   }
   if (carried_by_mpi()) {
     begin_mpi(op, &team_.topology.why_not_shared);
+    note_busy();
     return;
   }
   queue_.push_back(&op);
   if (queue_.size() == 1) drive();
+  note_busy();
 }
 
 void Communicator::begin_mpi(LaneOp& op, const std::string* why) {
@@ -125,7 +129,9 @@ void Communicator::drive() {
   } catch (const Failure& failure) {
     fail(failure.status());
   }
-  while (!queue_.empty() && advance(*queue_.front())) queue_.pop_front();
+  for (; !queue_.empty() && advance(*queue_.front()); queue_.pop_front()) {
+  }
+  note_busy();
 }
 
 // True when the operation at the front of the queue leaves it.
@@ -180,9 +186,10 @@ std::string Communicator::missing(const LaneOp& op) const {
   if (op.phase == LaneOp::Phase::mpi) return "the MPI below on " + team_.name;
   if (lane_ != nullptr && op.phase != LaneOp::Phase::queued) return lane_->missing(op);
   if (set_up_ != nullptr) {
+    const int rank = set_up_->waits_for();
     return fmt::format(
-        "{} on {}: waits for rank {} to make its first call there", name_of(op.desc.operation),
-        team_.name, set_up_->waits_for());
+        "{} on {}: waits for {} to make the first call there", name_of(op.desc.operation),
+        team_.name, rank < 0 ? std::string("all ranks") : fmt::format("rank {}", rank));
   }
   return fmt::format("{} on {}: waits for its turn", name_of(op.desc.operation), team_.name);
 }
@@ -218,7 +225,8 @@ Status Communicator::wait(PersistentPlan& plan) {
 }
 
 // Two exchanges of offers through the bootstrap, waited for like everything else.
-void Communicator::exchange(const Offer& mine, std::vector<Offer>& all, const PersistentPlan& plan) {
+void Communicator::exchange(
+    const Offer& mine, std::vector<Offer>& all, const PersistentPlan& plan) {
   all.resize(static_cast<std::size_t>(team_.ranks()));
   bootstrap_->start_allgather(&mine, sizeof mine, all.data());
   Wait context(*this, nullptr, &plan);
@@ -239,14 +247,15 @@ std::unique_ptr<PersistentPlan> Communicator::make_plan(const CollectiveDesc& de
   }
   finish_set_up(*plan);
   if (carried_by_mpi()) {
-    plan->compile_mpi(team_.topology.why_not_shared);
+    plan->compile_mpi(comm_, team_.topology.why_not_shared);
     return plan;
   }
   std::vector<Offer> offers;
   exchange(plan->offer(), offers, *plan);
   const Offer placed = plan->compile(offers);
   exchange(placed, offers, *plan);
-  plan->link(std::move(offers));
+  plan->link(comm_, std::move(offers));
+  tell(desc, plan->schedule().path, plan->explain());
   return plan;
 }
 
@@ -270,6 +279,7 @@ Status Communicator::start(PersistentPlan& plan) {
   plan.set_active(true);
   plans_.push_back(&plan);
   drive_plans();
+  note_busy();
   return {};
 }
 
@@ -285,7 +295,12 @@ void Communicator::drive_plans() {
 Poll Communicator::look(PersistentPlan& plan) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return Poll::pending;
-  if (plan.active()) drive();
+  if (plan.active() && plans_.size() == 1 && queue_.empty() && mpi_ops_.empty()) {
+    drive_plans(); // the usual case: nothing else is in flight here
+    note_busy();
+  } else if (plan.active()) {
+    drive();
+  }
   return plan.active() ? Poll::pending : Poll::ready;
 }
 
@@ -294,8 +309,23 @@ void Communicator::remember(LaneOp& op) {
   if (op.why == nullptr || op.told) return;
   op.told = true;
   last_path_ = op.path;
-  if (last_text_ != *op.why) last_text_ = *op.why;
+  if (last_text_ != *op.why) {
+    last_text_ = *op.why;
+    tell(op.desc, op.path, last_text_);
+  }
   if (op.desc.form == Form::nonblocking) op.why_text = *op.why;
+}
+
+// FERRY_VERBOSE: what was chosen, each choice once; on rank 0 (1) or everywhere (2).
+void Communicator::tell(const CollectiveDesc& desc, Path path, const std::string& why) {
+  constexpr std::size_t kMostLines = 256;
+  if (config().verbose == 0 || (config().verbose == 1 && rank() != 0)) return;
+  const std::string line = fmt::format(
+      "{}{}: {}: {}", desc.form == Form::persistent ? "persistent " : "", name_of(desc.operation),
+      name_of(path), why);
+  if (told_.size() >= kMostLines || !told_.insert(line).second) return;
+  std::fprintf(
+      stderr, "ferry: rank %d of %d, %s: %s\n", rank(), ranks(), team_.name.c_str(), line.c_str());
 }
 
 std::string Communicator::explain_last() {
@@ -317,4 +347,4 @@ void Communicator::poke() {
   if (lock.owns_lock() && !detached_) bootstrap_->poke();
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

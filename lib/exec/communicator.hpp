@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <mpi.h>
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mpi.h>
-#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "lib/base/bootstrap.hpp"
 #include "lib/exec/active.hpp"
+#include "lib/exec/drive_lock.hpp"
 #include "lib/exec/lane.hpp"
 #include "lib/exec/persistent.hpp"
 #include "lib/exec/set_up.hpp"
@@ -22,7 +23,9 @@ namespace ferry::core {
 // drives it, others pass by.
 class Communicator final : public Active, public std::enable_shared_from_this<Communicator> {
  public:
-  Communicator(std::unique_ptr<Bootstrap> bootstrap, MPI_Comm comm, std::string name);
+  // threaded: several threads may call at once (MPI_THREAD_MULTIPLE).
+  Communicator(
+      std::unique_ptr<Bootstrap> bootstrap, MPI_Comm comm, std::string name, bool threaded = true);
   ~Communicator() override;
 
   // Queue a blocking or non-blocking operation; it stays alive until it is complete.
@@ -42,6 +45,8 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   // The MPI communicator is being freed: what is in flight goes on without it.
   void detach();
 
+  [[nodiscard]] bool detached() const { return detached_; }
+
   [[nodiscard]] int rank() const { return team_.rank(); }
   [[nodiscard]] int ranks() const { return team_.ranks(); }
   // "<path>: <why>" of the operation that began last, or of one.
@@ -58,15 +63,17 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   bool set_up();
   bool advance(LaneOp& op);
   void remember(LaneOp& op);
+  void tell(const CollectiveDesc& desc, Path path, const std::string& why);
   void begin_mpi(LaneOp& op, const std::string* why);
   void fail(const Status& status);
   void fail_plan(PersistentPlan& plan, const Status& status);
   void exchange(const Offer& mine, std::vector<Offer>& all, const PersistentPlan& plan);
   void finish_set_up(const PersistentPlan& plan);
   void drive_plans();
+  void note_busy() { set_busy(!queue_.empty() || !plans_.empty() || !mpi_ops_.empty()); }
   [[nodiscard]] std::string missing(const LaneOp& op) const;
 
-  std::mutex mutex_;
+  DriveLock mutex_;
   std::unique_ptr<Bootstrap> bootstrap_;
   MPI_Comm comm_;
   Team team_;
@@ -75,12 +82,13 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   bool ready_ = false;
   std::atomic<bool> detached_{false};
   Status broken_;
-  std::deque<LaneOp*> queue_;           // waiting for set-up or for the one at the front
-  std::vector<LaneOp*> mpi_ops_;        // carried by the MPI below, all at once
-  std::vector<PersistentPlan*> plans_;  // active ones
+  std::deque<LaneOp*> queue_; // waiting for set-up or for the one at the front
+  std::vector<LaneOp*> mpi_ops_; // carried by the MPI below, all at once
+  std::vector<PersistentPlan*> plans_; // active ones
   Path last_path_ = Path::local;
   std::string last_text_;
+  std::set<std::string> told_; // lines of FERRY_VERBOSE that were printed
   std::atomic<unsigned> pokes_{0};
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -21,11 +21,11 @@ struct Graveyard {
 };
 
 Graveyard& graveyard() {
-  static auto* const yard = new Graveyard;  // used until the process ends
+  static auto* const yard = new Graveyard; // used until the process ends
   return *yard;
 }
 
-}  // namespace
+} // namespace
 
 void bury_block(std::byte* block, std::size_t peers) {
   {
@@ -44,4 +44,4 @@ void reap_blocks() {
   });
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

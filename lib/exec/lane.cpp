@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "lib/exec/lane.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "lib/exec/graveyard.hpp"
 
 namespace ferry::core {
 namespace {
 
-constexpr std::size_t kKeptPlans = 64;  // of each kind; new sizes without end must not grow memory
+constexpr std::size_t kKeptPlans = 64; // of each kind; new sizes without end must not grow memory
 
 std::vector<std::byte*> lane_blocks(const Team& team) {
   std::vector<std::byte*> blocks;
@@ -19,21 +19,24 @@ std::vector<std::byte*> lane_blocks(const Team& team) {
   return blocks;
 }
 
-}  // namespace
+} // namespace
 
 std::string explain_rings(const Schedule& schedule) {
+  const std::size_t queues = schedule.queues.size() - 1;
   return fmt::format(
-      "{} queues of the {} engine; {}", schedule.queues.size() - 1, process_engine().name(),
+      "{} queue{} of the {} engine; {}", queues, queues == 1 ? "" : "s", process_engine().name(),
       schedule.why);
 }
 
 PlanLimits plan_limits(const Config& config, int ranks) {
   const Table& table = kBuiltinTable;
   PlanLimits limits;
-  const std::uint64_t share = table.slot_budget / static_cast<std::uint64_t>(table.slot_depth * ranks);
+  const std::uint64_t share =
+      table.slot_budget / static_cast<std::uint64_t>(table.slot_depth * ranks);
   const std::uint64_t stride = std::max<std::uint64_t>(share / 64 * 64, 64);
-  limits.slot_bytes = config.slot_bytes >= 0 ? static_cast<std::uint64_t>(config.slot_bytes)
-                                             : std::min(table.slot_bytes, stride - sizeof(SlotHeader));
+  limits.slot_bytes = config.slot_bytes >= 0
+                          ? static_cast<std::uint64_t>(config.slot_bytes)
+                          : std::min(table.slot_bytes, stride - sizeof(SlotHeader));
   limits.stage_bytes = static_cast<std::uint64_t>(config.stage_bytes);
   return limits;
 }
@@ -63,8 +66,8 @@ BlockLayout lane_layout(const Config& config, int ranks) {
 
 std::size_t Lane::KeyHash::operator()(const Key& key) const noexcept {
   std::uint64_t hash = key.bytes * 0x9e3779b97f4a7c15u;
-  hash ^= (static_cast<std::uint64_t>(key.root) << 8) + static_cast<std::uint64_t>(key.operation) * 2 +
-          (key.in_place ? 1 : 0);
+  hash ^= (static_cast<std::uint64_t>(key.root) << 8) +
+          static_cast<std::uint64_t>(key.operation) * 2 + (key.in_place ? 1 : 0);
   return static_cast<std::size_t>(hash ^ (hash >> 29));
 }
 
@@ -83,7 +86,7 @@ Lane::Lane(Team& team, const BlockLayout& layout, std::byte* block)
 
 Lane::~Lane() {
   ring_plans_.clear();
-  if (abandoned_) return;  // peers may be anywhere in this memory
+  if (abandoned_) return; // peers may be anywhere in this memory
   if (stage_ != nullptr) Heap::instance().release(stage_);
   for (int rank = 0; rank < team_.ranks(); ++rank) {
     if (rank == team_.rank()) continue;
@@ -268,15 +271,22 @@ void Lane::start_rings(LaneOp& op) {
 std::string Lane::missing(const LaneOp& op) const {
   const char* what = "the buffers";
   switch (op.phase) {
-    case LaneOp::Phase::rings: return op.rings->missing();
-    case LaneOp::Phase::slots: what = op.slots.step(); break;
-    case LaneOp::Phase::offer: what = "the end of an earlier call"; break;
-    default: break;
+    case LaneOp::Phase::rings:
+      return op.rings->missing();
+    case LaneOp::Phase::slots:
+      what = op.slots.step();
+      break;
+    case LaneOp::Phase::offer:
+      what = "the end of an earlier call";
+      break;
+    default:
+      break;
   }
   return fmt::format(
       "{} on {}, call {}: waits for {} of {}", name_of(op.desc.operation), team_.name, op.sequence,
       what,
-      op.waits_for == kEveryone ? std::string("other ranks") : fmt::format("rank {}", op.waits_for));
+      op.waits_for == kEveryone ? std::string("other ranks")
+                                : fmt::format("rank {}", op.waits_for));
 }
 
 Status Lane::find_stray(const LaneOp& op) const {
@@ -295,10 +305,11 @@ Status Lane::find_stray(const LaneOp& op) const {
       theirs.operation = slot->operation;
       theirs.bytes = slot->bytes;
       theirs.root = slot->root;
+      theirs.in_place = slot->in_place;
       if (Status status = compare_offers(rank, theirs, ours); !status.ok()) return status;
     }
   }
   return {};
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -25,8 +25,8 @@ struct LaneOp {
   std::uint64_t sequence = 0;
   Status status;
   Path path = Path::local;
-  const std::string* why = nullptr;  // lives until the next operation begins
-  std::string why_text;              // kept for a non-blocking operation
+  const std::string* why = nullptr; // lives until the next operation begins
+  std::string why_text; // kept for a non-blocking operation
   bool told = false;
   SlotRun slots;
   RingPlan* rings = nullptr;
@@ -43,10 +43,10 @@ struct LaneOp {
 [[nodiscard]] std::string explain_rings(const Schedule& schedule);
 [[nodiscard]] BlockLayout lane_layout(const Config& config, int ranks);
 
-// Runs the blocking and non-blocking collectives of a communicator, one after the other in the order
-// of the calls, with plans that are kept. Small blocks go through slots at once. For larger ones the
-// ranks first show each other their buffers (which also tells that all have entered), so the plan
-// needs no further entry signals.
+// Runs the blocking and non-blocking collectives of a communicator, one after the other in the
+// order of the calls, with plans that are kept. Small blocks go through slots at once. For larger
+// ones the ranks first show each other their buffers (which also tells that all have entered), so
+// the plan needs no further entry signals.
 class Lane {
  public:
   // block: the own lane block, owned from here on.
@@ -116,4 +116,4 @@ class Lane {
   SlotEntry* last_slot_ = nullptr;
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -10,7 +10,19 @@ void MpiPath::note(int code) {
   char text[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
   PMPI_Error_string(code, text, &length);
-  status_ = {ErrorKind::other, "the MPI below reports: " + std::string(text), "see its text"};
+  status_ = {ErrorKind::below, "the MPI below reports: " + std::string(text), "see its text"};
+}
+
+MpiPath::~MpiPath() {
+  int finalized = 0;
+  if (hold_ == MPI_REQUEST_NULL) return;
+  PMPI_Finalized(&finalized);
+  if (finalized == 0) PMPI_Request_free(&hold_);
+}
+
+// A persistent request refers to its communicator, and this one moves nothing.
+void MpiPath::hold(MPI_Comm comm) {
+  note(PMPI_Send_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, comm, &hold_));
 }
 
 void MpiPath::start(MPI_Comm comm, const CollectiveDesc& desc) {
@@ -19,12 +31,10 @@ void MpiPath::start(MPI_Comm comm, const CollectiveDesc& desc) {
   const void* send = desc.in_place ? MPI_IN_PLACE : desc.send;
   switch (desc.operation) {
     case Operation::alltoall:
-      note(PMPI_Ialltoall_c(
-          send, bytes, MPI_BYTE, desc.recv, bytes, MPI_BYTE, comm, &request_));
+      note(PMPI_Ialltoall_c(send, bytes, MPI_BYTE, desc.recv, bytes, MPI_BYTE, comm, &request_));
       return;
     case Operation::allgather:
-      note(PMPI_Iallgather_c(
-          send, bytes, MPI_BYTE, desc.recv, bytes, MPI_BYTE, comm, &request_));
+      note(PMPI_Iallgather_c(send, bytes, MPI_BYTE, desc.recv, bytes, MPI_BYTE, comm, &request_));
       return;
     case Operation::broadcast:
       note(PMPI_Ibcast_c(desc.recv, bytes, MPI_BYTE, desc.root, comm, &request_));
@@ -39,4 +49,4 @@ Poll MpiPath::progress() {
   return done != 0 || !status_.ok() ? Poll::ready : Poll::pending;
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -12,6 +12,13 @@ namespace ferry::core {
 // memory, and with FERRY=off. Starts at once, so that the order of calls is kept.
 class MpiPath {
  public:
+  MpiPath() = default;
+  MpiPath(const MpiPath&) = delete;
+  MpiPath& operator=(const MpiPath&) = delete;
+  ~MpiPath();
+
+  // Keep the communicator alive for later starts, even when the user frees it.
+  void hold(MPI_Comm comm);
   // The errors of the MPI below come back as status; its error handler has seen them already.
   void start(MPI_Comm comm, const CollectiveDesc& desc);
   Poll progress();
@@ -20,7 +27,8 @@ class MpiPath {
  private:
   void note(int code);
   MPI_Request request_ = MPI_REQUEST_NULL;
+  MPI_Request hold_ = MPI_REQUEST_NULL;
   Status status_;
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -32,14 +32,16 @@ Spot locate(const void* pointer, std::uint64_t bytes) {
   return {reinterpret_cast<std::uint64_t>(pointer), false};
 }
 
-}  // namespace
+} // namespace
 
 BufferSizes buffer_sizes(const CollectiveDesc& desc, int rank, int ranks) {
   const std::uint64_t block = desc.block_bytes();
   const std::uint64_t all = block * static_cast<std::uint64_t>(ranks);
   switch (desc.operation) {
-    case Operation::alltoall: return {desc.in_place ? 0 : all, all};
-    case Operation::allgather: return {desc.in_place ? 0 : block, all};
+    case Operation::alltoall:
+      return {desc.in_place ? 0 : all, all};
+    case Operation::allgather:
+      return {desc.in_place ? 0 : block, all};
     case Operation::broadcast:
       return rank == desc.root ? BufferSizes{block, 0} : BufferSizes{0, block};
   }
@@ -62,14 +64,20 @@ Offer make_offer(const CollectiveDesc& desc, const Topology& topology) {
   return offer;
 }
 
+namespace {
+
+CallShape call_of(const Offer& offer) {
+  return {static_cast<Operation>(offer.operation), offer.in_place != 0, offer.bytes, offer.root};
+}
+
+} // namespace
+
 Status compare_offers(int rank, const Offer& theirs, const Offer& ours) {
   if (theirs.operation == ours.operation && theirs.bytes == ours.bytes &&
-      theirs.root == ours.root) {
+      theirs.root == ours.root && theirs.in_place == ours.in_place) {
     return {};
   }
-  return mismatch(
-      rank, static_cast<Operation>(theirs.operation), theirs.bytes, theirs.root,
-      static_cast<Operation>(ours.operation), ours.bytes, ours.root);
+  return mismatch(rank, call_of(theirs), call_of(ours));
 }
 
 std::vector<BufferFacts> facts_of(const std::vector<Offer>& offers) {
@@ -113,13 +121,14 @@ class WindowBuilder {
   WindowSet windows_;
 };
 
-}  // namespace
+} // namespace
 
 WindowSet make_windows(
     const Team& team, const CollectiveDesc& desc, const std::vector<Offer>& offers,
     const AddressBook& book, std::uint64_t stage_bytes) {
   WindowBuilder windows;
-  const std::uint64_t signals = static_cast<std::uint64_t>(kSignalWords * team.ranks()) * kSignalStride;
+  const std::uint64_t signals =
+      static_cast<std::uint64_t>(kSignalWords * team.ranks()) * kSignalStride;
   for (int rank = 0; rank < team.ranks(); ++rank) {
     const Offer& offer = offers[static_cast<std::size_t>(rank)];
     const RankAddresses& at = book.ranks[static_cast<std::size_t>(rank)];
@@ -142,4 +151,4 @@ WindowSet make_windows(
   return windows.take();
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

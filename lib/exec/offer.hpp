@@ -25,8 +25,8 @@ struct BufferSizes {
 };
 [[nodiscard]] BufferSizes buffer_sizes(const CollectiveDesc& desc, int rank, int ranks);
 
-// Everyone's addresses as the engine of this rank sees them: mapped memory by pointer, private memory
-// of others (cross-memory attach) by a number that no pointer has.
+// Everyone's addresses as the engine of this rank sees them: mapped memory by pointer, private
+// memory of others (cross-memory attach) by a number that no pointer has.
 [[nodiscard]] AddressBook make_book(
     const Team& team, const CollectiveDesc& desc, const std::vector<Offer>& offers);
 
@@ -35,4 +35,4 @@ struct BufferSizes {
     const Team& team, const CollectiveDesc& desc, const std::vector<Offer>& offers,
     const AddressBook& book, std::uint64_t stage_bytes);
 
-}  // namespace ferry::core
+} // namespace ferry::core

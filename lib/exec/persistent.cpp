@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "lib/exec/persistent.hpp"
 
-#include <cstring>
 #include <fmt/format.h>
+#include <cstring>
 
 #include "lib/exec/graveyard.hpp"
 
@@ -26,7 +26,7 @@ std::uint64_t stage_offset(const BlockLayout& layout) {
   return (layout.bytes() + kPage - 1) / kPage * kPage;
 }
 
-}  // namespace
+} // namespace
 
 PersistentPlan::PersistentPlan(Team& team, const CollectiveDesc& desc, const PlanLimits& limits)
     : team_(team), desc_(desc), limits_(limits) {}
@@ -39,7 +39,7 @@ PersistentPlan::~PersistentPlan() {
 void PersistentPlan::give_back() {
   if (block_ == nullptr) return;
   std::byte* block = std::exchange(block_, nullptr);
-  if (blocks_.empty()) {  // never linked: nobody else knows it
+  if (blocks_.empty()) { // never linked: nobody else knows it
     Heap::instance().release(block);
     return;
   }
@@ -57,7 +57,9 @@ void PersistentPlan::abandon() {
   block_ = nullptr;
 }
 
-Offer PersistentPlan::offer() const { return make_offer(desc_, team_.topology); }
+Offer PersistentPlan::offer() const {
+  return make_offer(desc_, team_.topology);
+}
 
 Offer PersistentPlan::compile(std::vector<Offer> offers) {
   Offer mine = offers[static_cast<std::size_t>(team_.rank())];
@@ -90,11 +92,11 @@ std::vector<std::byte*> PersistentPlan::blocks_of(const std::vector<Offer>& offe
   return blocks;
 }
 
-void PersistentPlan::link(std::vector<Offer> offers) {
+void PersistentPlan::link(MPI_Comm comm, std::vector<Offer> offers) {
   for (int rank = 0; rank < team_.ranks(); ++rank) {
     if (offers[static_cast<std::size_t>(rank)].no_memory == 0) continue;
     give_back();
-    compile_mpi(fmt::format("rank {} has no shared memory left", rank));
+    compile_mpi(comm, fmt::format("rank {} has no shared memory left", rank));
     return;
   }
   blocks_ = blocks_of(offers);
@@ -118,7 +120,8 @@ void PersistentPlan::compile_local() {
   schedule_ = plan_collective(plan_input(team_, desc_, limits_));
 }
 
-void PersistentPlan::compile_mpi(const std::string& reason) {
+void PersistentPlan::compile_mpi(MPI_Comm comm, const std::string& reason) {
+  mpi_.hold(comm);
   schedule_ = {};
   schedule_.operation = desc_.operation;
   schedule_.path = Path::mpi;
@@ -130,19 +133,31 @@ void PersistentPlan::compile_mpi(const std::string& reason) {
 void PersistentPlan::start(MPI_Comm comm) {
   ++epoch_;
   switch (schedule_.path) {
-    case Path::local: desc_.copy_own_block(); return;
-    case Path::slots: slot_run_.begin(slot_program_, epoch_, desc_.send, desc_.recv); return;
-    case Path::engine: rings_->start(); return;
-    case Path::mpi: mpi_.start(comm, desc_); return;
+    case Path::local:
+      desc_.copy_own_block();
+      return;
+    case Path::slots:
+      slot_run_.begin(slot_program_, epoch_, desc_.send, desc_.recv);
+      return;
+    case Path::engine:
+      rings_->start();
+      return;
+    case Path::mpi:
+      mpi_.start(comm, desc_);
+      return;
   }
 }
 
 Poll PersistentPlan::progress() {
   switch (schedule_.path) {
-    case Path::local: return Poll::ready;
-    case Path::slots: return slot_run_.progress(*channel_);
-    case Path::engine: return rings_->progress();
-    case Path::mpi: return mpi_.progress();
+    case Path::local:
+      return Poll::ready;
+    case Path::slots:
+      return slot_run_.progress(*channel_);
+    case Path::engine:
+      return rings_->progress();
+    case Path::mpi:
+      return mpi_.progress();
   }
   return Poll::ready;
 }
@@ -150,10 +165,14 @@ Poll PersistentPlan::progress() {
 const Status& PersistentPlan::status() const {
   static const Status fine;
   switch (schedule_.path) {
-    case Path::slots: return slot_run_.status();
-    case Path::engine: return rings_->status();
-    case Path::mpi: return mpi_.status();
-    case Path::local: break;
+    case Path::slots:
+      return slot_run_.status();
+    case Path::engine:
+      return rings_->status();
+    case Path::mpi:
+      return mpi_.status();
+    case Path::local:
+      break;
   }
   return fine;
 }
@@ -182,4 +201,4 @@ std::string PersistentPlan::explain() const {
   return explain_rings(schedule_);
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

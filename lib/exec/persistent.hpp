@@ -10,8 +10,8 @@
 
 namespace ferry::core {
 
-// A persistent collective: description, schedule, program and epoch, with memory of its own, so that
-// plans of one communicator may be started in any order.
+// A persistent collective: description, schedule, program and epoch, with memory of its own, so
+// that plans of one communicator may be started in any order.
 class PersistentPlan {
  public:
   PersistentPlan(Team& team, const CollectiveDesc& desc, const PlanLimits& limits);
@@ -22,11 +22,11 @@ class PersistentPlan {
   // Set-up, in three steps between which the caller exchanges offers among the ranks. `mine` is
   // this rank's offer; alike on all ranks, compile() throws when the calls do not fit together.
   [[nodiscard]] Offer offer() const;
-  [[nodiscard]] Offer compile(std::vector<Offer> offers);  // plans, and provides memory
-  void link(std::vector<Offer> offers);                    // resolves addresses
+  [[nodiscard]] Offer compile(std::vector<Offer> offers); // plans, and provides memory
+  void link(MPI_Comm comm, std::vector<Offer> offers); // resolves addresses
   // Without sharing: one rank, or carried by the MPI below for the reason given.
   void compile_local();
-  void compile_mpi(const std::string& reason);
+  void compile_mpi(MPI_Comm comm, const std::string& reason);
 
   void start(MPI_Comm comm);
   Poll progress();
@@ -63,4 +63,4 @@ class PersistentPlan {
   bool active_ = false;
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

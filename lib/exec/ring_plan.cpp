@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "lib/exec/ring_plan.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <fmt/format.h>
 
 #include "device/copy.hpp"
 #include "device/packet.hpp"
@@ -20,16 +20,21 @@ std::uint64_t lap_bytes(const RingImage& image) {
 
 const char* signal_name(SignalKind kind) {
   switch (kind) {
-    case SignalKind::ready: return "its buffers";
-    case SignalKind::moved: return "the end of its transfer";
-    case SignalKind::filled: return "a filled stage chunk";
-    case SignalKind::drained: return "a drained stage chunk";
-    case SignalKind::slot: return "a slot";
+    case SignalKind::ready:
+      return "its buffers";
+    case SignalKind::moved:
+      return "the end of its transfer";
+    case SignalKind::filled:
+      return "a filled stage chunk";
+    case SignalKind::drained:
+      return "a drained stage chunk";
+    case SignalKind::slot:
+      return "a slot";
   }
   return "?";
 }
 
-}  // namespace
+} // namespace
 
 RingPlan::RingPlan(Team& team, SignalCounts& counts, std::string label)
     : team_(team), counts_(counts), label_(std::move(label)) {}
@@ -89,8 +94,7 @@ void RingPlan::start() {
   running_ = true;
   rings_drained_ = list_.empty();
   // Entry signals first: peers may be waiting for nothing else.
-  while (next_host_ < program_.host.size() &&
-         program_.host[next_host_].kind == StepKind::signal) {
+  while (next_host_ < program_.host.size() && program_.host[next_host_].kind == StepKind::signal) {
     host_step(program_.host[next_host_++]);
   }
   for (std::size_t i = 0; i < queues_.size(); ++i) {
@@ -114,7 +118,8 @@ bool RingPlan::host_step(const HostOp& op) {
       reinterpret_cast<std::atomic<std::uint64_t>*>(op.to)->fetch_add(1);
       team_.wake_rank(op.peer, false);
       return true;
-    case StepKind::await: return counts_.seen(op.word) >= counts_.base[op.word] + op.ordinal;
+    case StepKind::await:
+      return counts_.seen(op.word) >= counts_.base[op.word] + op.ordinal;
   }
   return false;
 }
@@ -153,8 +158,8 @@ std::string RingPlan::missing() const {
     if (seen >= expected) continue;
     return fmt::format(
         "{}: waits for {} from rank {} (signal {} of {} in this epoch)", label_,
-        signal_name(static_cast<SignalKind>(word / ranks)), word % ranks,
-        seen - counts_.base[word], program_.arrivals[word]);
+        signal_name(static_cast<SignalKind>(word / ranks)), word % ranks, seen - counts_.base[word],
+        program_.arrivals[word]);
   }
   for (std::size_t i = 0; i < queues_.size(); ++i) {
     if (queues_[i]->drained()) continue;
@@ -165,4 +170,4 @@ std::string RingPlan::missing() const {
   return fmt::format("{}: about to finish", label_);
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -20,15 +20,15 @@ struct SignalCounts {
   std::vector<std::uint64_t> base;
 
   [[nodiscard]] std::uint64_t seen(std::size_t word) const {
-    const auto* counter = reinterpret_cast<const std::atomic<std::uint64_t>*>(
-        words + word * kSignalStride);
+    const auto* counter =
+        reinterpret_cast<const std::atomic<std::uint64_t>*>(words + word * kSignalStride);
     return counter->load(std::memory_order_acquire);
   }
 };
 
-// A plan on the engine path. The packets of one epoch are encoded once and stand twice in each ring,
-// which is two laps long: a start sets the references of the polls in the lap that is free and moves
-// the doorbell on by one lap.
+// A plan on the engine path. The packets of one epoch are encoded once and stand twice in each
+// ring, which is two laps long: a start sets the references of the polls in the lap that is free
+// and moves the doorbell on by one lap.
 class RingPlan {
  public:
   RingPlan(Team& team, SignalCounts& counts, std::string label);
@@ -72,4 +72,4 @@ class RingPlan {
   Status status_;
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "lib/exec/set_up.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 #include <set>
 
 namespace ferry::core {
@@ -17,8 +17,8 @@ void copy_text(char (&out)[Size], const std::string& text) {
 }
 
 WaitPolicy policy_for(const Topology& topology) {
-  constexpr int kShortSpin = 50;      // ranks outnumber cores: give way at once
-  constexpr int kLongSpin = 20000;    // a core for each rank: spinning costs nothing
+  constexpr int kShortSpin = 50; // ranks outnumber cores: give way at once
+  constexpr int kLongSpin = 20000; // a core for each rank: spinning costs nothing
   WaitPolicy policy;
   policy.spins = config().spin >= 0 ? static_cast<int>(config().spin)
                                     : (topology.oversubscribed ? kShortSpin : kLongSpin);
@@ -27,7 +27,7 @@ WaitPolicy policy_for(const Topology& topology) {
   return policy;
 }
 
-}  // namespace
+} // namespace
 
 SetUp::SetUp(Bootstrap& bootstrap, Team& team, const BlockLayout& lane)
     : bootstrap_(bootstrap), team_(team) {
@@ -46,8 +46,13 @@ SetUp::~SetUp() {
 
 void SetUp::make_card(const BlockLayout& lane) {
   card_ = describe_rank(config());
+  if (!config().enabled) {
+    copy_text(card_.reason, "FERRY=off");
+    return;
+  }
   try {
     Heap& heap = Heap::instance();
+    heap.announce_name();
     offer_probe(heap);
     block_ = static_cast<std::byte*>(heap.allocate(lane.bytes()));
     card_.heap = heap.id();
@@ -80,7 +85,7 @@ void SetUp::finish(bool shared, std::string reason) {
   if (!shared) {
     team_.topology.attach = false;
     for (Member& member : team_.members) member.heap.reset();
-    block_ = nullptr;  // others may still look at the vote in it: never given back
+    block_ = nullptr; // others may still look at the vote in it: never given back
   }
 }
 
@@ -92,8 +97,11 @@ void SetUp::attach_all() {
   bool attach = config().cma == CmaChoice::auto_;
   for (std::size_t rank = 0; rank < cards_.size(); ++rank) {
     const RankCard& card = cards_[rank];
-    team_.members.push_back({nullptr, card.lane_offset, card.start_time, card.pid});
-    if (card.usable == 0 && reason.empty()) reason = fmt::format("rank {}: {}", rank, card.reason);
+    const bool watched = is_alive(card.pid, card.start_time);
+    team_.members.push_back({nullptr, card.lane_offset, card.start_time, card.pid, watched});
+    if (card.usable == 0 && reason.empty()) {
+      reason = config().enabled ? fmt::format("rank {}: {}", rank, card.reason) : card.reason;
+    }
     if (!reason.empty()) continue;
     std::string why;
     auto heap = PeerHeap::attach(card.heap, &why);
@@ -135,6 +143,8 @@ Poll SetUp::count_votes() {
   return Poll::ready;
 }
 
-std::byte* SetUp::take_lane_block() { return std::exchange(block_, nullptr); }
+std::byte* SetUp::take_lane_block() {
+  return std::exchange(block_, nullptr);
+}
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -11,8 +11,8 @@
 namespace ferry::core {
 
 // Turns the ranks of a communicator into a team, without ever blocking: one exchange over the
-// bootstrap, started by the constructor, then votes through the memory that was shared. Either every
-// rank ends with a shared team or every rank ends without one.
+// bootstrap, started by the constructor, then votes through the memory that was shared. Either
+// every rank ends with a shared team or every rank ends without one.
 class SetUp {
  public:
   SetUp(Bootstrap& bootstrap, Team& team, const BlockLayout& lane);
@@ -24,7 +24,7 @@ class SetUp {
   [[nodiscard]] Poll progress();
   // Own lane block; the caller owns it from then on. Null when the team shares nothing.
   [[nodiscard]] std::byte* take_lane_block();
-  // The rank whose vote is missing, for people.
+  // The rank whose vote is missing, or -1 as long as any may be; for people.
   [[nodiscard]] int waits_for() const { return waits_for_; }
 
  private:
@@ -41,7 +41,7 @@ class SetUp {
   std::byte* block_ = nullptr;
   bool exchanged_ = false;
   bool finished_ = false;
-  int waits_for_ = 0;
+  int waits_for_ = -1;
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "lib/exec/slot_channel.hpp"
 
-#include <cstring>
 #include <fmt/format.h>
+#include <algorithm>
+#include <cstring>
+
+#include "device/platform.hpp"
 
 namespace ferry::core {
 
@@ -63,8 +66,7 @@ void SlotChannel::put(
     const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence,
     const std::byte* data) {
   const bool shared = move.peer == kEveryone;
-  const int index = shared ? shared_index(team_.rank()) : move.peer;
-  std::byte* slot = layout_.slot(block(team_.rank()), sequence, index);
+  std::byte* slot = own_slot(move, sequence);
   auto& header = *reinterpret_cast<SlotHeader*>(slot);
   if (program.bytes > 0) std::memcpy(slot + sizeof(SlotHeader), data, program.bytes);
   header.bytes = static_cast<std::uint32_t>(program.bytes);
@@ -84,11 +86,20 @@ void SlotChannel::put(
 
 const SlotHeader* SlotChannel::look(const SlotProgram::Move& move, std::uint64_t sequence) {
   const int index = move.shared ? shared_index(move.peer) : team_.rank();
-  const auto* header = reinterpret_cast<const SlotHeader*>(
-      layout_.slot(block(move.peer), sequence, index));
+  const auto* header =
+      reinterpret_cast<const SlotHeader*>(layout_.slot(block(move.peer), sequence, index));
   if (header->sequence.load(std::memory_order_acquire) < sequence) return nullptr;
   note_done(move.peer, sequence - 1);
   return header;
+}
+
+void SlotChannel::prepare(
+    const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence) {
+  constexpr std::uint64_t kLine = 64;
+  constexpr std::uint64_t kLines = 4; // further ones come by the hardware's own prefetch
+  const std::byte* slot = own_slot(move, sequence);
+  const std::uint64_t end = std::min(sizeof(SlotHeader) + program.bytes, kLines * kLine);
+  for (std::uint64_t at = 0; at < end; at += kLine) device::prefetch_for_write(slot + at);
 }
 
 void SlotChannel::complete(std::uint64_t sequence) {
@@ -106,7 +117,9 @@ void SlotRun::begin(
   status_ = {};
 }
 
-int SlotRun::waits_for() const { return blocked_on_; }
+int SlotRun::waits_for() const {
+  return blocked_on_;
+}
 
 bool SlotRun::put_all(SlotChannel& channel) {
   for (; next_put_ < puts(); ++next_put_) {
@@ -137,13 +150,13 @@ bool SlotRun::get_all(SlotChannel& channel) {
 // communicator stays usable, and then reports the first misfit.
 void SlotRun::take(const SlotProgram::Move& move, const SlotHeader& slot) {
   const auto operation = static_cast<std::uint8_t>(program_->operation);
-  if (slot.bytes != program_->bytes || slot.operation != operation ||
-      slot.root != program_->root) {
-    if (status_.ok()) {
-      status_ = mismatch(
-          move.peer, static_cast<Operation>(slot.operation), slot.bytes, slot.root,
-          program_->operation, program_->bytes, program_->root);
-    }
+  if (slot.bytes != program_->bytes || slot.operation != operation || slot.root != program_->root ||
+      slot.in_place != program_->in_place) {
+    const CallShape theirs{
+        static_cast<Operation>(slot.operation), slot.in_place != 0, slot.bytes, slot.root};
+    const CallShape ours{
+        program_->operation, program_->in_place != 0, program_->bytes, program_->root};
+    if (status_.ok()) status_ = mismatch(move.peer, theirs, ours);
     return;
   }
   if (program_->bytes == 0) return;
@@ -161,18 +174,26 @@ Poll SlotRun::progress(SlotChannel& channel) {
   }
   if (!get_all(channel)) return Poll::pending;
   channel.complete(sequence_);
+  for (const auto& move : program_->puts) channel.prepare(*program_, move, sequence_ + 1);
   return Poll::ready;
 }
 
-Status mismatch(
-    int rank, Operation theirs, std::uint64_t their_bytes, int their_root, Operation ours,
-    std::uint64_t our_bytes, int our_root) {
+namespace {
+
+std::string describe(const CallShape& call) {
+  std::string text = fmt::format("{} of {} bytes a block", name_of(call.operation), call.bytes);
+  if (call.in_place) text += " in place";
+  if (call.operation == Operation::broadcast) text += fmt::format(" from root {}", call.root);
+  return text;
+}
+
+} // namespace
+
+Status mismatch(int rank, const CallShape& theirs, const CallShape& ours) {
   return {
       ErrorKind::mismatch,
-      fmt::format(
-          "rank {} calls {} of {} bytes a block (root {}), this rank {} of {} bytes (root {})",
-          rank, name_of(theirs), their_bytes, their_root, name_of(ours), our_bytes, our_root),
+      fmt::format("rank {} calls {}, this rank {}", rank, describe(theirs), describe(ours)),
       "make the same call with matching counts and types on every rank"};
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

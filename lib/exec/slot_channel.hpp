@@ -13,9 +13,9 @@ namespace ferry::core {
 // A schedule on the slots path as loads and stores: which bytes go into which slot and back.
 struct SlotProgram {
   struct Move {
-    int peer = 0;           // reader of a put (or kEveryone), writer of a get
-    bool in_recv = false;   // the user's side lies in the receive buffer
-    bool shared = false;    // get: the slot that everyone reads
+    int peer = 0; // reader of a put (or kEveryone), writer of a get
+    bool in_recv = false; // the user's side lies in the receive buffer
+    bool shared = false; // get: the slot that everyone reads
     std::uint64_t offset = 0;
   };
   Operation operation = Operation::alltoall;
@@ -32,34 +32,40 @@ struct SlotProgram {
 [[nodiscard]] SlotProgram lower_slots(const Schedule& schedule, bool in_place, int root);
 
 // The slots of one lane or persistent plan, on all ranks, with the credits that keep a writer from
-// overtaking its readers. A writer may use a slot again once its readers completed the operation that
-// used it before. A message of operation s tells that its writer has completed s - 1; only where no
-// messages come back (the root of broadcasts) the readers' `done` words are read.
+// overtaking its readers. A writer may use a slot again once its readers completed the operation
+// that used it before. A message of operation s tells that its writer has completed s - 1; only
+// where no messages come back (the root of broadcasts) the readers' `done` words are read.
 class SlotChannel {
  public:
   // blocks: the block of each rank as mapped here.
   SlotChannel(Team& team, BlockLayout layout, std::vector<std::byte*> blocks);
 
   [[nodiscard]] bool may_put(int reader, std::uint64_t sequence);
-  void put(const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence,
-           const std::byte* data);
+  void put(
+      const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence,
+      const std::byte* data);
   // The slot that `writer` filled in operation `sequence`, or null as long as it has not.
   [[nodiscard]] const SlotHeader* look(const SlotProgram::Move& move, std::uint64_t sequence);
   void complete(std::uint64_t sequence);
+  // Fetch the slot that this put will fill in operation `sequence` before it is needed: its readers
+  // still hold its lines.
+  void prepare(const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence);
   // Has `rank` completed operation `sequence`?
   [[nodiscard]] bool completed(int rank, std::uint64_t sequence);
 
   [[nodiscard]] Team& team() { return team_; }
   [[nodiscard]] const BlockLayout& layout() const { return layout_; }
-  [[nodiscard]] std::byte* block(int rank) const {
-    return blocks_[static_cast<std::size_t>(rank)];
-  }
+  [[nodiscard]] std::byte* block(int rank) const { return blocks_[static_cast<std::size_t>(rank)]; }
   void note_done(int rank, std::uint64_t sequence) {
     auto& known = known_done_[static_cast<std::size_t>(rank)];
     if (known < sequence) known = sequence;
   }
 
  private:
+  [[nodiscard]] std::byte* own_slot(const SlotProgram::Move& move, std::uint64_t sequence) const {
+    const int index = move.peer == kEveryone ? shared_index(team_.rank()) : move.peer;
+    return layout_.slot(block(team_.rank()), sequence, index);
+  }
   [[nodiscard]] int shared_index(int writer) const { return layout_.slot_count == 1 ? 0 : writer; }
 
   Team& team_;
@@ -95,9 +101,15 @@ class SlotRun {
   Status status_;
 };
 
-// An error that tells both sides of two calls that do not fit together.
-[[nodiscard]] Status mismatch(
-    int rank, Operation theirs, std::uint64_t their_bytes, int their_root, Operation ours,
-    std::uint64_t our_bytes, int our_root);
+// What must be alike on all ranks of a call.
+struct CallShape {
+  Operation operation = Operation::alltoall;
+  bool in_place = false;
+  std::uint64_t bytes = 0; // of one block
+  int root = 0;
+};
 
-}  // namespace ferry::core
+// An error that tells both sides of two calls that do not fit together.
+[[nodiscard]] Status mismatch(int rank, const CallShape& theirs, const CallShape& ours);
+
+} // namespace ferry::core

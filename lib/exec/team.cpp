@@ -9,12 +9,11 @@ namespace {
 std::unique_ptr<Engine> make_engine() {
   if (config().engine == EngineChoice::inline_) return make_inline_engine();
   // Every queue of this process belongs to this process: whoever sleeps here is woken.
-  const SignalHook wake_self{
-      [](void*, int) { wake(Heap::instance().header(), false); }, nullptr};
+  const SignalHook wake_self{[](void*, int) { wake(Heap::instance().header(), false); }, nullptr};
   return make_thread_engine(config().engine_threads, wake_self);
 }
 
-}  // namespace
+} // namespace
 
 // Never destroyed: its threads may run until the process ends.
 Engine& process_engine() {
@@ -23,9 +22,9 @@ Engine& process_engine() {
 }
 
 Status Team::check_alive() const {
-  for (int rank = 0; rank < ranks(); ++rank) {
-    const Member& other = member(rank);
-    if (rank == this->rank() || other.pid == 0 || is_alive(other.pid, other.start_time)) continue;
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    const Member& other = members[rank];
+    if (!other.watched || is_alive(other.pid, other.start_time)) continue;
     return {
         ErrorKind::peer_died,
         fmt::format("rank {} (process {}) of {} has ended", rank, other.pid, name),
@@ -34,4 +33,4 @@ Status Team::check_alive() const {
   return {};
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -18,11 +18,12 @@ struct Member {
   std::uint64_t lane_offset = 0;
   std::uint64_t start_time = 0;
   int pid = 0;
+  bool watched = false; // its pid means the same process here (pid namespaces may differ)
 };
 
 // The ranks of a communicator after set-up.
 struct Team {
-  std::string name;  // of the communicator, for people
+  std::string name; // of the communicator, for people
   Topology topology;
   std::vector<Member> members;
   WaitPolicy policy;
@@ -50,4 +51,4 @@ struct Team {
 // The engine of this process, as configured.
 [[nodiscard]] Engine& process_engine();
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lib/memory/heap.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/falloc.h>
@@ -10,6 +8,8 @@
 #include <sys/random.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
 
 #include "lib/base/error.hpp"
 #include "lib/config/config.hpp"
@@ -20,7 +20,9 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kSmallestRange = std::uint64_t{64} << 20;
 
-std::uint64_t round_up(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+std::uint64_t round_up(std::uint64_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
 
 std::uint64_t physical_memory() {
   return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
@@ -32,7 +34,7 @@ std::atomic<Heap*>& slot() {
   return heap;
 }
 
-}  // namespace
+} // namespace
 
 // Never destroyed: peers may still read when this process is about to end.
 Heap& Heap::instance() {
@@ -43,7 +45,9 @@ Heap& Heap::instance() {
   return *existing();
 }
 
-Heap* Heap::existing() noexcept { return slot().load(std::memory_order_acquire); }
+Heap* Heap::existing() noexcept {
+  return slot().load(std::memory_order_acquire);
+}
 
 Heap::Heap() {
   id_.pid = getpid();
@@ -70,10 +74,10 @@ void Heap::make_segment() {
     if (id_.descriptor >= 0) return;
     if (config().segments == SegmentChoice::memfd) fail("memfd_create", errno);
   }
-  // A random name that nobody can have prepared; O_EXCL follows no link and takes no old file.
+  // Without a name for now. It will be a random one that nobody can have prepared.
+  id_.descriptor = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (id_.descriptor < 0) fail("open in /dev/shm", errno);
   const std::string name = fmt::format("/ferry-{:016x}", id_.stamp[0]);
-  id_.descriptor = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (id_.descriptor < 0) fail("shm_open", errno);
   std::strncpy(id_.shm_name, name.c_str(), sizeof id_.shm_name - 1);
 }
 
@@ -87,13 +91,14 @@ void Heap::map_range() {
       base_ = static_cast<std::byte*>(memory);
       return;
     }
-    if (id_.bytes <= kSmallestRange) fail("mmap", errno);  // an address space limit, halve until then
+    if (id_.bytes <= kSmallestRange)
+      fail("mmap", errno); // an address space limit, halve until then
   }
 }
 
 void Heap::reserve(std::uint64_t offset, std::uint64_t bytes) {
-  const int error = posix_fallocate(
-      id_.descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  const int error =
+      posix_fallocate(id_.descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   if (error == 0) return;
   std::string free = "unknown";
   struct statvfs room {};
@@ -104,8 +109,7 @@ void Heap::reserve(std::uint64_t offset, std::uint64_t bytes) {
   throw Failure(
       ErrorKind::no_memory,
       fmt::format(
-          "no space in {}: need {} bytes, have {} ({})", where, bytes, free,
-          std::strerror(error)),
+          "no space in {}: need {} bytes, have {} ({})", where, bytes, free, std::strerror(error)),
       id_.shm_name[0] != 0 ? "enlarge /dev/shm or set FERRY_SEGMENTS=memfd"
                            : "use less memory or raise the memory limit of the job");
 }
@@ -175,9 +179,21 @@ std::optional<std::uint64_t> Heap::offset_of(const void* pointer, std::uint64_t 
   return offset;
 }
 
-void Heap::forget_name() noexcept {
+void Heap::announce_name() {
   const std::unique_lock lock(mutex_);
-  if (id_.shm_name[0] != 0) shm_unlink(id_.shm_name);
+  if (id_.shm_name[0] == 0 || announced_) return;
+  announced_ = true;
+  const std::string self = fmt::format("/proc/self/fd/{}", id_.descriptor);
+  const std::string name = std::string("/dev/shm") + id_.shm_name;
+  // Fails when the name exists, so no link is followed and no old file is taken.
+  if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+    fail("link in /dev/shm", errno);
+  }
 }
 
-}  // namespace ferry::core
+void Heap::forget_name() noexcept {
+  const std::unique_lock lock(mutex_);
+  if (announced_) shm_unlink(id_.shm_name);
+}
+
+} // namespace ferry::core

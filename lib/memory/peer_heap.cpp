@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "lib/memory/peer_heap.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <mutex>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
 #include <vector>
 
 namespace ferry::core {
@@ -30,7 +30,7 @@ struct Registry {
 };
 
 Registry& registry() {
-  static auto* const registry = new Registry;  // outlives every user
+  static auto* const registry = new Registry; // outlives every user
   return *registry;
 }
 
@@ -48,13 +48,13 @@ int open_segment(const HeapId& id, std::string* reason) {
 std::shared_ptr<PeerHeap> map(const HeapId& id, std::string* reason) {
   const int descriptor = open_segment(id, reason);
   if (descriptor < 0) return nullptr;
-  // Another pid namespace may show another file under this path: too short a file must not be mapped,
-  // and the stamp must be the one that was announced.
+  // Another pid namespace may show another file under this path: too short a file must not be
+  // mapped, and the stamp must be the one that was announced.
   const off_t size = lseek(descriptor, 0, SEEK_END);
   void* memory = MAP_FAILED;
   if (size >= 0 && static_cast<std::uint64_t>(size) == id.bytes) {
-    memory = mmap(
-        nullptr, id.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+    memory =
+        mmap(nullptr, id.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
   }
   const int error = errno;
   close(descriptor);
@@ -68,7 +68,7 @@ std::shared_ptr<PeerHeap> map(const HeapId& id, std::string* reason) {
   return nullptr;
 }
 
-}  // namespace
+} // namespace
 
 std::shared_ptr<PeerHeap> PeerHeap::attach(const HeapId& id, std::string* reason) {
   const Heap* own = Heap::existing();
@@ -110,4 +110,4 @@ void offer_probe(Heap& heap) {
       reinterpret_cast<std::uint64_t>(&word), std::memory_order_release);
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -8,15 +8,16 @@
 
 namespace ferry::core {
 
-// The heap of a process as this process sees it. Heaps are mapped once for all communicators and stay
-// mapped as long as someone holds them.
+// The heap of a process as this process sees it. Heaps are mapped once for all communicators and
+// stay mapped as long as someone holds them.
 class PeerHeap {
  public:
   // Maps the heap and recognises it by its stamp. Null when this process cannot reach it; then
   // *reason tells why.
   static std::shared_ptr<PeerHeap> attach(const HeapId& id, std::string* reason);
 
-  PeerHeap(const HeapId& id, std::byte* base, bool mapped) : id_(id), base_(base), mapped_(mapped) {}
+  PeerHeap(const HeapId& id, std::byte* base, bool mapped)
+      : id_(id), base_(base), mapped_(mapped) {}
   PeerHeap(const PeerHeap&) = delete;
   PeerHeap& operator=(const PeerHeap&) = delete;
   ~PeerHeap();
@@ -30,7 +31,7 @@ class PeerHeap {
  private:
   HeapId id_;
   std::byte* base_;
-  bool mapped_;  // false for the heap of this process itself
+  bool mapped_; // false for the heap of this process itself
 };
 
 // Can this process read the private memory of the process of that heap? Tried with a real transfer.
@@ -38,4 +39,4 @@ class PeerHeap {
 // Offer a private word for attach_works().
 void offer_probe(Heap& heap);
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include <climits>
-#include <ctime>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <climits>
+#include <ctime>
 
 #include "lib/memory/heap.hpp"
 
@@ -11,11 +11,11 @@ namespace ferry::core {
 namespace {
 
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, timespec* limit) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit,
-                 nullptr, 0);
+  return syscall(
+      SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit, nullptr, 0);
 }
 
-}  // namespace
+} // namespace
 
 // Pairs with wake(): either this thread sees the news in `ready`, or the waker sees a sleeper. The
 // time limit bounds what a waker without fence can cost.
@@ -38,4 +38,4 @@ void wake(HeapHeader& header, bool fence) {
   futex(header.wakes, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -11,19 +11,22 @@ enum class Form : std::uint8_t { blocking, nonblocking, persistent };
 
 [[nodiscard]] constexpr const char* name_of(Operation operation) {
   switch (operation) {
-    case Operation::alltoall: return "alltoall";
-    case Operation::allgather: return "allgather";
-    case Operation::broadcast: return "broadcast";
+    case Operation::alltoall:
+      return "alltoall";
+    case Operation::allgather:
+      return "allgather";
+    case Operation::broadcast:
+      return "broadcast";
   }
   return "?";
 }
 
-// Where the bytes of `count` elements lie, relative to a buffer's start. Only contiguous layouts are
-// planned today; gaps are refused where the description is made.
+// Where the bytes of `count` elements lie, relative to a buffer's start. Only contiguous layouts
+// are planned today; gaps are refused where the description is made.
 struct Layout {
-  std::uint64_t count = 0;         // elements
-  std::uint64_t element_bytes = 0;  // data bytes of one element
-  std::int64_t extent = 0;         // bytes from one element to the next
+  std::uint64_t count = 0; // elements
+  std::uint64_t element_bytes = 0; // data bytes of one element
+  std::int64_t extent = 0; // bytes from one element to the next
   bool contiguous = true;
   [[nodiscard]] std::uint64_t bytes() const { return count * element_bytes; }
 };
@@ -37,8 +40,8 @@ struct CollectiveDesc {
   int root = 0;
   const void* send = nullptr;
   void* recv = nullptr;
-  Layout send_layout;  // of one block
-  Layout recv_layout;  // of one block
+  Layout send_layout; // of one block
+  Layout recv_layout; // of one block
   // Bytes of one block: what goes to each peer (alltoall), what each rank contributes (allgather),
   // the message (broadcast). Equal on all ranks by MPI's rules.
   [[nodiscard]] std::uint64_t block_bytes() const { return recv_layout.bytes(); }
@@ -49,4 +52,4 @@ struct CollectiveDesc {
   }
 };
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "lib/schedule/lower.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "device/packet.hpp"
 #include "lib/base/error.hpp"
@@ -55,7 +55,9 @@ class Encoder {
 
   void encode(const Step& step) {
     switch (step.kind) {
-      case StepKind::copy: encode_copy(step); return;
+      case StepKind::copy:
+        encode_copy(step);
+        return;
       case StepKind::signal: {
         device::AtomicPacket packet;
         const auto word = book_.signal(step.signal, step.peer, schedule_.rank);
@@ -63,7 +65,9 @@ class Encoder {
         append(packet);
         return;
       }
-      case StepKind::await: encode_await(step); return;
+      case StepKind::await:
+        encode_await(step);
+        return;
     }
   }
 
@@ -80,7 +84,7 @@ class Encoder {
   }
 
   void encode_await(const Step& step) {
-    constexpr std::uint32_t kReferenceDword = 3;  // of POLL_MEM_64B
+    constexpr std::uint32_t kReferenceDword = 3; // of POLL_MEM_64B
     const auto position = static_cast<std::uint32_t>(image_.dwords.size());
     image_.polls.push_back(
         {position + kReferenceDword, signal_index(step.signal, schedule_.ranks, step.peer),
@@ -97,15 +101,19 @@ class Encoder {
   RingImage image_;
 };
 
-}  // namespace
+} // namespace
 
 std::uint64_t AddressBook::of(const Place& place) const {
   const RankAddresses& rank = ranks[static_cast<std::size_t>(place.rank)];
   switch (place.buffer) {
-    case Buffer::send: return rank.send + place.offset;
-    case Buffer::recv: return rank.recv + place.offset;
-    case Buffer::stage: return rank.stage + place.offset;
-    case Buffer::slot: break;
+    case Buffer::send:
+      return rank.send + place.offset;
+    case Buffer::recv:
+      return rank.recv + place.offset;
+    case Buffer::stage:
+      return rank.stage + place.offset;
+    case Buffer::slot:
+      break;
   }
   throw Failure(
       ErrorKind::other, "slots are not moved by packets", "this is a fault: please report it");
@@ -116,8 +124,7 @@ std::uint64_t AddressBook::signal(SignalKind kind, int owner, int writer) const 
   return ranks[static_cast<std::size_t>(owner)].signals + index * kSignalStride;
 }
 
-Program lower(
-    const Schedule& schedule, const AddressBook& book, std::uint64_t max_packet_bytes) {
+Program lower(const Schedule& schedule, const AddressBook& book, std::uint64_t max_packet_bytes) {
   Encoder encoder(schedule, book, max_packet_bytes);
   Program program;
   program.arrivals = schedule.arrivals();
@@ -130,4 +137,4 @@ Program lower(
   return program;
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -8,7 +8,7 @@
 
 namespace ferry::core {
 
-inline constexpr std::uint64_t kSignalStride = 64;  // one cache line for each signal word
+inline constexpr std::uint64_t kSignalStride = 64; // one cache line for each signal word
 
 // Index of the word that `writer` raises for a kind, in the signal area of the rank that waits.
 [[nodiscard]] constexpr std::size_t signal_index(SignalKind kind, int ranks, int writer) {
@@ -33,8 +33,8 @@ struct AddressBook {
 
 // A poll whose 64-bit reference is set at each start: base of its word + ordinal.
 struct PollPatch {
-  std::uint32_t dword = 0;  // index of the low reference dword in the ring image
-  std::size_t word = 0;     // signal_index in the own signal area
+  std::uint32_t dword = 0; // index of the low reference dword in the ring image
+  std::size_t word = 0; // signal_index in the own signal area
   std::uint64_t ordinal = 0;
 };
 
@@ -48,24 +48,24 @@ struct RingImage {
 // A step of queue 0, for the calling thread.
 struct HostOp {
   StepKind kind = StepKind::copy;
-  std::uint64_t to = 0;    // copy; signal: address of the word
-  std::uint64_t from = 0;  // copy
+  std::uint64_t to = 0; // copy; signal: address of the word
+  std::uint64_t from = 0; // copy
   std::uint64_t bytes = 0;
   int peer = 0;
   SignalKind signal = SignalKind::ready;
-  std::size_t word = 0;  // await
+  std::size_t word = 0; // await
   std::uint64_t ordinal = 0;
 };
 
 struct Program {
   std::vector<RingImage> rings;
   std::vector<HostOp> host;
-  std::vector<std::uint64_t> arrivals;  // Schedule::arrivals()
+  std::vector<std::uint64_t> arrivals; // Schedule::arrivals()
 };
 
-// Resolve addresses and encode. Copies are split into packets of at most max_packet_bytes; the signal
-// of a transfer stays behind its last packet, in the same ring.
+// Resolve addresses and encode. Copies are split into packets of at most max_packet_bytes; the
+// signal of a transfer stays behind its last packet, in the same ring.
 [[nodiscard]] Program lower(
     const Schedule& schedule, const AddressBook& book, std::uint64_t max_packet_bytes);
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -12,10 +12,10 @@ namespace ferry::core {
 
 // How the bytes of a plan move.
 enum class Path : std::uint8_t {
-  local,   // one rank: nothing but the own block
-  slots,   // data rides with its flag through small slots, by plain stores and loads
-  engine,  // SDMA packets on rings
-  mpi,     // the MPI below
+  local, // one rank: nothing but the own block
+  slots, // data rides with its flag through small slots, by plain stores and loads
+  engine, // SDMA packets on rings
+  mpi, // the MPI below
 };
 [[nodiscard]] const char* name_of(Path path);
 
@@ -34,23 +34,23 @@ struct Place {
 // into or out of the waiter's buffers. "filled" and "drained": a stage chunk was written, read.
 // "slot": the flag of a slot, in the slot itself.
 enum class SignalKind : std::uint8_t { ready, moved, filled, drained, slot };
-inline constexpr int kSignalWords = 4;  // kinds that live in signal words of their own
-inline constexpr int kEveryone = -1;    // Step::peer of a slot flag that all ranks read
+inline constexpr int kSignalWords = 4; // kinds that live in signal words of their own
+inline constexpr int kEveryone = -1; // Step::peer of a slot flag that all ranks read
 
 enum class StepKind : std::uint8_t { copy, signal, await };
 
 struct Step {
   StepKind kind = StepKind::copy;
   SignalKind signal = SignalKind::ready;
-  int peer = 0;                // signal: whose counter goes up; await: whose signal is waited for
-  std::uint64_t ordinal = 0;   // await: the how-manieth such signal of this epoch, from 1
-  Place to;                    // copy
-  Place from;                  // copy
-  std::uint64_t bytes = 0;     // copy, more than 0
+  int peer = 0; // signal: whose counter goes up; await: whose signal is waited for
+  std::uint64_t ordinal = 0; // await: the how-manieth such signal of this epoch, from 1
+  Place to; // copy
+  Place from; // copy
+  std::uint64_t bytes = 0; // copy, more than 0
 };
 
-// Steps of a queue run in order; queues are unordered among each other. Queue 0 of a schedule is run
-// by the calling thread, the others become rings of an engine.
+// Steps of a queue run in order; queues are unordered among each other. Queue 0 of a schedule is
+// run by the calling thread, the others become rings of an engine.
 struct StepQueue {
   int peer = 0;
   std::vector<Step> steps;
@@ -63,10 +63,10 @@ struct Schedule {
   int rank = 0;
   int ranks = 1;
   std::vector<StepQueue> queues;
-  std::uint64_t slot_bytes = 0;   // payload of one slot of this rank
-  int slot_count = 0;             // slots that this rank writes in one epoch
-  std::uint64_t stage_bytes = 0;  // stage memory that this rank writes through
-  std::string why;                // one line for explain()
+  std::uint64_t slot_bytes = 0; // payload of one slot of this rank
+  int slot_count = 0; // slots that this rank writes in one epoch
+  std::uint64_t stage_bytes = 0; // stage memory that this rank writes through
+  std::string why; // one line for explain()
 
   // How many signals of each kind arrive from each writer in one epoch: [kind * ranks + writer].
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const;
@@ -76,17 +76,18 @@ struct Schedule {
 [[nodiscard]] std::string print(const Schedule& schedule);
 [[nodiscard]] std::string print(const Step& step);
 
-// Empty when the schedules of all ranks fit together: each block is delivered once and from where it
-// should come, no write meets another or unread data, every wait has its signal and no cycle, nobody's
-// buffer is touched before it entered or after it left. Otherwise the first fault, naming rank, queue
-// and step. `seed` picks the interleaving that is tried; block_bytes is CollectiveDesc::block_bytes.
+// Empty when the schedules of all ranks fit together: each block is delivered once and from where
+// it should come, no write meets another or unread data, every wait has its signal and no cycle,
+// nobody's buffer is touched before it entered or after it left. Otherwise the first fault, naming
+// rank, queue and step. `seed` picks the interleaving that is tried; block_bytes is
+// CollectiveDesc::block_bytes.
 struct VerifyInput {
   bool in_place = false;
   int root = 0;
   std::uint64_t block_bytes = 0;
-  bool handshake = true;  // ranks enter at different times, and must be waited for
+  bool handshake = true; // ranks enter at different times, and must be waited for
 };
 [[nodiscard]] std::string verify(
     const std::vector<Schedule>& job, const VerifyInput& input, std::uint64_t seed);
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -10,7 +10,7 @@ Segment part_of(const Segment& segment, std::uint64_t skip, std::uint64_t bytes)
   return {bytes, {segment.origin.rank, segment.origin.offset + skip}};
 }
 
-}  // namespace
+} // namespace
 
 std::uint64_t total_bytes(const std::vector<Segment>& segments) {
   std::uint64_t total = 0;
@@ -61,4 +61,4 @@ void SymbolicMemory::write(std::uint64_t offset, const std::vector<Segment>& seg
   }
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

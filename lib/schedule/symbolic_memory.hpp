@@ -35,4 +35,4 @@ class SymbolicMemory {
 
 [[nodiscard]] std::uint64_t total_bytes(const std::vector<Segment>& segments);
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <random>
 
 #include "lib/schedule/schedule.hpp"
@@ -21,8 +21,8 @@ struct RankState {
   bool entered = false;
   int open_queues = 0;
   SymbolicMemory send, recv, slot, stage;
-  SymbolicMemory delivered;                // what of recv was written in this epoch
-  std::vector<std::uint64_t> signals;      // [kind * ranks + writer]
+  SymbolicMemory delivered; // what of recv was written in this epoch
+  std::vector<std::uint64_t> signals; // [kind * ranks + writer]
   [[nodiscard]] bool inside() const { return entered && open_queues > 0; }
 };
 
@@ -81,10 +81,10 @@ bool Verifier::can_run(const Runner& runner) const {
   const RankState& state = states_[static_cast<std::size_t>(runner.rank)];
   if (runner.queue < 0) return !state.entered;
   if (!state.entered) return false;
-  const auto& queue = job_[static_cast<std::size_t>(runner.rank)]
-                          .queues[static_cast<std::size_t>(runner.queue)];
+  const auto& queue =
+      job_[static_cast<std::size_t>(runner.rank)].queues[static_cast<std::size_t>(runner.queue)];
   if (runner.next > queue.steps.size()) return false;
-  if (runner.next == queue.steps.size()) return true;  // leaving the queue
+  if (runner.next == queue.steps.size()) return true; // leaving the queue
   const Step& step = queue.steps[runner.next];
   if (step.kind != StepKind::await) return true;
   const std::size_t word =
@@ -94,8 +94,8 @@ bool Verifier::can_run(const Runner& runner) const {
 
 void Verifier::fault(const Runner& runner, const std::string& text) {
   if (!fault_.empty()) return;
-  const auto& queue = job_[static_cast<std::size_t>(runner.rank)]
-                          .queues[static_cast<std::size_t>(runner.queue)];
+  const auto& queue =
+      job_[static_cast<std::size_t>(runner.rank)].queues[static_cast<std::size_t>(runner.queue)];
   fault_ = fmt::format(
       "rank {} queue {} step {} ({}): {}", runner.rank, runner.queue, runner.next,
       print(queue.steps[runner.next]), text);
@@ -104,16 +104,19 @@ void Verifier::fault(const Runner& runner, const std::string& text) {
 SymbolicMemory& Verifier::memory(const Place& place) {
   RankState& state = states_[static_cast<std::size_t>(place.rank)];
   switch (place.buffer) {
-    case Buffer::send: return state.send;
-    case Buffer::recv: return state.recv;
-    case Buffer::slot: return state.slot;
-    case Buffer::stage: return state.stage;
+    case Buffer::send:
+      return state.send;
+    case Buffer::recv:
+      return state.recv;
+    case Buffer::slot:
+      return state.slot;
+    case Buffer::stage:
+      return state.stage;
   }
   return state.send;
 }
 
-void Verifier::deliver(
-    const Runner& runner, const Step& step, const std::vector<Segment>& data) {
+void Verifier::deliver(const Runner& runner, const Step& step, const std::vector<Segment>& data) {
   RankState& target = states_[static_cast<std::size_t>(step.to.rank)];
   if (target.delivered.touches(step.to.offset, step.bytes)) fault(runner, "delivered twice");
   target.delivered.write(step.to.offset, data);
@@ -123,7 +126,8 @@ void Verifier::run_copy(const Runner& runner, const Step& step) {
   for (const Place& place : {step.to, step.from}) {
     const bool users = place.buffer == Buffer::send || place.buffer == Buffer::recv;
     if (users && !states_[static_cast<std::size_t>(place.rank)].inside()) {
-      fault(runner, fmt::format("buffer of rank {}, which has not entered or has left", place.rank));
+      fault(
+          runner, fmt::format("buffer of rank {}, which has not entered or has left", place.rank));
     }
   }
   const auto data = memory(step.from).read(step.from.offset, step.bytes);
@@ -150,8 +154,8 @@ void Verifier::advance(Runner& runner) {
     state.entered = true;
     return;
   }
-  const auto& queue = job_[static_cast<std::size_t>(runner.rank)]
-                          .queues[static_cast<std::size_t>(runner.queue)];
+  const auto& queue =
+      job_[static_cast<std::size_t>(runner.rank)].queues[static_cast<std::size_t>(runner.queue)];
   if (runner.next < queue.steps.size()) {
     run_step(runner, queue.steps[runner.next]);
   } else {
@@ -178,8 +182,8 @@ void Verifier::check_blocks(int rank) {
         static_cast<std::uint64_t>(from) * block, block);
     bool right = total_bytes(data) == block;
     for (const Segment& segment : data) {
-      right = right && segment.origin.rank == expected.rank &&
-              segment.origin.offset == expected.offset;
+      right =
+          right && segment.origin.rank == expected.rank && segment.origin.offset == expected.offset;
       expected.offset += segment.bytes;
     }
     if (!right && fault_.empty()) {
@@ -191,8 +195,8 @@ void Verifier::check_blocks(int rank) {
 std::string Verifier::leftovers() const {
   for (const Runner& runner : runners_) {
     if (runner.queue < 0) continue;
-    const auto& queue = job_[static_cast<std::size_t>(runner.rank)]
-                            .queues[static_cast<std::size_t>(runner.queue)];
+    const auto& queue =
+        job_[static_cast<std::size_t>(runner.rank)].queues[static_cast<std::size_t>(runner.queue)];
     if (runner.next < queue.steps.size()) {
       return fmt::format(
           "rank {} queue {} step {} ({}) waits for ever", runner.rank, runner.queue, runner.next,
@@ -227,11 +231,10 @@ std::string Verifier::run() {
   return fault_;
 }
 
-}  // namespace
+} // namespace
 
-std::string verify(
-    const std::vector<Schedule>& job, const VerifyInput& input, std::uint64_t seed) {
+std::string verify(const std::vector<Schedule>& job, const VerifyInput& input, std::uint64_t seed) {
   return Verifier(job, input, seed).run();
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "lib/topology/topology.hpp"
 
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <fmt/format.h>
 #include <fstream>
 #include <functional>
-#include <sched.h>
 #include <sstream>
-#include <unistd.h>
 
 #include "lib/base/error.hpp"
 
@@ -66,7 +66,7 @@ Config layout_part(Config config) {
   return config;
 }
 
-}  // namespace
+} // namespace
 
 RankCard describe_rank(const Config& config) {
   RankCard card;
@@ -116,4 +116,4 @@ bool is_alive(int pid, std::uint64_t start_time) {
   return started == start_time && state != 'Z' && state != 'X';
 }
 
-}  // namespace ferry::core
+} // namespace ferry::core

@@ -15,13 +15,13 @@ namespace ferry::core {
 struct RankCard {
   HeapId heap;
   Config config;
-  std::uint64_t lane_offset = 0;    // of its lane block in its heap
-  std::uint64_t start_time = 0;     // of the process, so that a reused pid is not taken for it
-  std::uint64_t boot_id = 0;        // hash of the kernel's boot id: equal on one node
-  std::uint64_t cpus[16] = {};      // CPUs this rank may run on
+  std::uint64_t lane_offset = 0; // of its lane block in its heap
+  std::uint64_t start_time = 0; // of the process, so that a reused pid is not taken for it
+  std::uint64_t boot_id = 0; // hash of the kernel's boot id: equal on one node
+  std::uint64_t cpus[16] = {}; // CPUs this rank may run on
   std::int32_t pid = 0;
-  std::int32_t ranks_on_node = 0;   // as the launcher says, 0 when it does not
-  std::int32_t usable = 0;          // 0: no shared memory here, see reason
+  std::int32_t ranks_on_node = 0; // as the launcher says, 0 when it does not
+  std::int32_t usable = 0; // 0: no shared memory here, see reason
   char reason[100] = {};
 };
 static_assert(std::is_trivially_copyable_v<RankCard>);
@@ -30,9 +30,9 @@ static_assert(std::is_trivially_copyable_v<RankCard>);
 struct Topology {
   int rank = 0;
   int ranks = 1;
-  bool shared = false;          // every rank maps every heap
-  bool attach = false;          // every rank can read private memory of every other
-  bool oversubscribed = false;  // more ranks than cores on this node
+  bool shared = false; // every rank maps every heap
+  bool attach = false; // every rank can read private memory of every other
+  bool oversubscribed = false; // more ranks than cores on this node
   int cores = 1;
   std::string why_not_shared;
 };
@@ -48,4 +48,4 @@ void require_equal_configuration(const std::vector<RankCard>& cards);
 // Start time of a process in clock ticks since boot, 0 when it does not run.
 [[nodiscard]] std::uint64_t start_time_of(int pid);
 
-}  // namespace ferry::core
+} // namespace ferry::core
