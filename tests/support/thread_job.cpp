@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+#include "thread_job.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <thread>
+
+#include "lib/exec/active.hpp"
+#include "lib/memory/heap.hpp"
+#include "pattern.hpp"
+
+namespace ferry::test {
+
+namespace {
+
+using core::Operation;
+
+constexpr std::size_t kGuard = 64;
+constexpr std::size_t kOdd = 4099; // over a page, and aligned to nothing
+constexpr Stream kCanary{0xca9a51ULL, -7, -9};
+
+} // namespace
+
+void Meeting::bring(std::uint64_t round, int rank, const void* data, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  Round& it = rounds_[round];
+  it.data.resize(bytes * static_cast<std::size_t>(ranks_));
+  std::memcpy(it.data.data() + bytes * static_cast<std::size_t>(rank), data, bytes);
+  ++it.brought;
+}
+
+bool Meeting::take(std::uint64_t round, void* all) {
+  const std::lock_guard lock(mutex_);
+  Round& it = rounds_[round];
+  if (it.brought < ranks_) return false;
+  std::memcpy(all, it.data.data(), it.data.size());
+  if (++it.taken == ranks_) rounds_.erase(round);
+  return true;
+}
+
+void Meeting::note_broken_promise() {
+  const std::lock_guard lock(mutex_);
+  ++broken_promises_;
+}
+
+int Meeting::broken_promises() const {
+  const std::lock_guard lock(mutex_);
+  return broken_promises_;
+}
+
+ThreadBootstrap::ThreadBootstrap(std::shared_ptr<Meeting> meeting, int rank, Tamper tamper)
+    : meeting_(std::move(meeting)), rank_(rank), tamper_(std::move(tamper)) {}
+
+ThreadBootstrap::~ThreadBootstrap() {
+  if (all_ != nullptr) meeting_->note_broken_promise();
+}
+
+void ThreadBootstrap::start_allgather(const void* mine, std::size_t bytes, void* all) {
+  if (all_ != nullptr) throw std::logic_error("an exchange began before the last one was over");
+  all_ = all;
+  meeting_->bring(round_, rank_, mine, bytes);
+}
+
+bool ThreadBootstrap::test() {
+  if (all_ == nullptr) return true;
+  if (!meeting_->take(round_, all_)) return false;
+  if (tamper_ && round_ == 0) { // the cards come first
+    auto* cards = static_cast<core::RankCard*>(all_);
+    for (int rank = 0; rank < size(); ++rank) tamper_(rank, cards[rank]);
+  }
+  all_ = nullptr;
+  ++round_;
+  return true;
+}
+
+Comm make_comm(
+    const std::shared_ptr<Meeting>& meeting, int rank, const std::string& name, Tamper tamper) {
+  auto bootstrap = std::make_unique<ThreadBootstrap>(meeting, rank, std::move(tamper));
+  auto comm = std::make_shared<core::Communicator>(std::move(bootstrap), MPI_COMM_NULL, name);
+  core::register_active(comm);
+  return comm;
+}
+
+void Faults::expect(bool fine, const std::string& text) {
+  if (fine) return;
+  const std::lock_guard lock(mutex_);
+  if (first_.empty()) first_ = text;
+}
+
+std::string Faults::first() const {
+  const std::lock_guard lock(mutex_);
+  return first_;
+}
+
+void run_ranks(int ranks, Faults& faults, const std::function<void(int rank)>& body) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        body(rank);
+      } catch (const std::exception& error) {
+        faults.expect(false, "rank " + std::to_string(rank) + " threw: " + error.what());
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+void dawdle(std::mt19937_64& random) {
+  switch (random() % 8) {
+    case 0:
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+      break;
+    case 1:
+    case 2:
+      std::this_thread::yield();
+      break;
+    default:
+      break;
+  }
+}
+
+Guarded::Guarded(Memory memory, std::size_t bytes)
+    : mapped_(memory != Memory::foreign), bytes_(bytes) {
+  const std::size_t total = bytes + 2 * kGuard + kOdd;
+  void* const memory_of_it = mapped_ ? core::Heap::instance().allocate(total) : std::malloc(total);
+  if (memory_of_it == nullptr) throw std::bad_alloc();
+  base_ = static_cast<unsigned char*>(memory_of_it);
+  data_ = base_ + kGuard + (memory == Memory::inside ? kOdd : 0);
+  fill(data_ - kGuard, kGuard, kCanary);
+  fill(data_ + bytes_, kGuard, kCanary);
+}
+
+Guarded::~Guarded() {
+  if (mapped_) {
+    core::Heap::instance().release(base_);
+  } else {
+    std::free(base_);
+  }
+}
+
+bool Guarded::intact() const {
+  return !first_difference(data_ - kGuard, kGuard, kCanary) &&
+         !first_difference(data_ + bytes_, kGuard, kCanary);
+}
+
+std::string describe(const Call& call) {
+  return std::string(core::name_of(call.operation)) + (call.in_place ? " in place" : "") + " of " +
+         std::to_string(call.bytes) + " bytes, root " + std::to_string(call.root);
+}
+
+namespace {
+
+std::size_t count_blocks(const Call& call, int ranks, bool send) {
+  const auto all = static_cast<std::size_t>(ranks);
+  if (call.operation == Operation::broadcast) return send ? 0 : 1;
+  if (send && call.in_place) return 0;
+  return send && call.operation == Operation::allgather ? 1 : all;
+}
+
+Stream stream_of(const Call& call, std::uint64_t iteration, int sender, int receiver) {
+  return {iteration, sender, call.operation == Operation::alltoall ? receiver : kEveryone};
+}
+
+} // namespace
+
+Operands::Operands(const Call& call, int rank, int ranks, Memory send, Memory recv)
+    : call_(call),
+      rank_(rank),
+      ranks_(ranks),
+      send_(send, count_blocks(call, ranks, true) * call.bytes),
+      recv_(recv, count_blocks(call, ranks, false) * call.bytes) {}
+
+core::CollectiveDesc Operands::desc(core::Form form) const {
+  core::CollectiveDesc desc;
+  desc.operation = call_.operation;
+  desc.form = form;
+  desc.in_place = call_.in_place;
+  desc.root = call_.root;
+  const bool own = call_.in_place || call_.operation == Operation::broadcast;
+  desc.send = own ? recv_.data() : send_.data();
+  desc.recv = recv_.data();
+  desc.send_layout = {call_.bytes, 1, 1, true};
+  desc.recv_layout = desc.send_layout;
+  return desc;
+}
+
+std::size_t Operands::blocks(bool send) const {
+  return count_blocks(call_, ranks_, send);
+}
+
+void Operands::prepare(std::uint64_t iteration) {
+  const std::size_t bytes = call_.bytes;
+  poison(recv_.data(), recv_.bytes(), iteration);
+  if (call_.operation == Operation::broadcast) {
+    if (rank_ == call_.root) fill(recv_.data(), bytes, stream_of(call_, iteration, rank_, 0));
+    return;
+  }
+  const bool gather = call_.operation == Operation::allgather;
+  unsigned char* const out = call_.in_place ? recv_.data() : send_.data();
+  for (int to = 0; to < (gather ? 1 : ranks_); ++to) {
+    const auto block = static_cast<std::size_t>(gather && call_.in_place ? rank_ : to);
+    fill(out + block * bytes, bytes, stream_of(call_, iteration, rank_, to));
+  }
+}
+
+std::string Operands::check(std::uint64_t iteration) const {
+  const auto complain = [&](const char* what, std::size_t block, std::size_t index) {
+    return describe(call_) + ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks_) +
+           ", iteration " + std::to_string(iteration) + ": " + what + " block " +
+           std::to_string(block) + " differs at byte " + std::to_string(index);
+  };
+  if (!send_.intact() || !recv_.intact()) return complain("a canary; ", 0, 0);
+  for (std::size_t block = 0; block < blocks(true); ++block) {
+    const Stream sent = stream_of(call_, iteration, rank_, static_cast<int>(block));
+    const auto at = first_difference(send_.data() + block * call_.bytes, call_.bytes, sent);
+    if (at) return complain("sent", block, *at);
+  }
+  const bool broadcast = call_.operation == Operation::broadcast;
+  for (std::size_t block = 0; block < blocks(false); ++block) {
+    const int from = broadcast ? call_.root : static_cast<int>(block);
+    const Stream came = stream_of(call_, iteration, from, rank_);
+    const auto at = first_difference(recv_.data() + block * call_.bytes, call_.bytes, came);
+    if (at) return complain("received", block, *at);
+  }
+  return "";
+}
+
+core::Status run_blocking(const Comm& comm, const core::CollectiveDesc& desc) {
+  core::LaneOp op;
+  op.desc = desc;
+  comm->post(op);
+  return comm->wait(op); // looks under the lock: another rank's thread may have moved it on
+}
+
+InFlight::InFlight(Comm comm, const core::CollectiveDesc& desc) : comm_(std::move(comm)) {
+  op_.desc = desc;
+  comm_->post(op_);
+}
+
+InFlight::InFlight(Comm comm, core::PersistentPlan& plan) : comm_(std::move(comm)), plan_(&plan) {
+  const core::Status status = comm_->start(plan);
+  if (!status.ok()) throw core::Failure(status);
+}
+
+bool InFlight::test() {
+  const core::Poll poll = plan_ != nullptr ? comm_->look(*plan_) : comm_->look(op_);
+  if (poll == core::Poll::pending) comm_->poke();
+  return poll == core::Poll::ready;
+}
+
+core::Status InFlight::wait() {
+  return plan_ != nullptr ? comm_->wait(*plan_) : comm_->wait(op_);
+}
+
+Bench::Bench(const std::shared_ptr<Meeting>& meeting, int rank, const core::BlockLayout& layout)
+    : bootstrap(meeting, rank), set_up(bootstrap, team, layout) {
+  if (!soon([this] { return set_up.progress(); })) throw std::runtime_error("no team");
+  block = set_up.take_lane_block();
+  for (const core::Member& member : team.members) {
+    blocks.push_back(member.heap->base() + member.lane_offset);
+  }
+}
+
+Bench::~Bench() {
+  core::Heap::instance().release(block);
+}
+
+std::uint64_t heap_bytes() {
+  struct stat facts {};
+  if (fstat(core::Heap::instance().id().descriptor, &facts) != 0) return 0;
+  return static_cast<std::uint64_t>(facts.st_blocks) * 512;
+}
+
+std::uint64_t resident_bytes() {
+  unsigned long long pages = 0;
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr || std::fscanf(file, "%*u %llu", &pages) != 1) pages = 0;
+  if (file != nullptr) std::fclose(file);
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+} // namespace ferry::test

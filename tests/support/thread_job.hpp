@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// A job in one process: ranks are threads, and the bootstrap goes through memory they all see.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/base/bootstrap.hpp"
+#include "lib/exec/communicator.hpp"
+#include "lib/exec/set_up.hpp"
+#include "lib/topology/topology.hpp"
+
+namespace ferry::test {
+
+// Where the ranks of one communicator meet.
+class Meeting {
+ public:
+  explicit Meeting(int ranks) : ranks_(ranks) {}
+  [[nodiscard]] int ranks() const { return ranks_; }
+
+  void bring(std::uint64_t round, int rank, const void* data, std::size_t bytes);
+  // False as long as a rank has not brought its part.
+  [[nodiscard]] bool take(std::uint64_t round, void* all);
+  // A rank left while an exchange could still write to its buffer.
+  void note_broken_promise();
+  [[nodiscard]] int broken_promises() const;
+
+ private:
+  struct Round {
+    std::vector<std::byte> data;
+    int brought = 0;
+    int taken = 0;
+  };
+
+  const int ranks_;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, Round> rounds_;
+  int broken_promises_ = 0;
+};
+
+// May change what this rank is told by the others: a fault that only it sees.
+using Tamper = std::function<void(int rank, core::RankCard& card)>;
+
+class ThreadBootstrap final : public core::Bootstrap {
+ public:
+  ThreadBootstrap(std::shared_ptr<Meeting> meeting, int rank, Tamper tamper = {});
+  ~ThreadBootstrap() override;
+
+  [[nodiscard]] int rank() const noexcept override { return rank_; }
+  [[nodiscard]] int size() const noexcept override { return meeting_->ranks(); }
+  void start_allgather(const void* mine, std::size_t bytes, void* all) override;
+  [[nodiscard]] bool test() override;
+  void poke() override {}
+
+ private:
+  const std::shared_ptr<Meeting> meeting_;
+  const int rank_;
+  Tamper tamper_;
+  std::uint64_t round_ = 0;
+  void* all_ = nullptr; // of the exchange under way
+};
+
+using Comm = std::shared_ptr<core::Communicator>;
+// Known to every wait of the process: threads of all ranks drive it.
+Comm make_comm(
+    const std::shared_ptr<Meeting>& meeting, int rank, const std::string& name, Tamper tamper = {});
+
+// What went wrong on any rank. doctest's own checks do not throw in threads.
+class Faults {
+ public:
+  void expect(bool fine, const std::string& text);
+  // The first one, "" without any.
+  [[nodiscard]] std::string first() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::string first_;
+};
+
+// Runs body(rank) on a thread for each rank and returns when all have ended; an exception is a
+// fault.
+void run_ranks(int ranks, Faults& faults, const std::function<void(int rank)>& body);
+
+// A random pause: nothing, a yield, or a short sleep.
+void dawdle(std::mt19937_64& random);
+
+// Memory of one buffer, with canaries around it.
+enum class Memory { mapped, inside, foreign };
+
+class Guarded {
+ public:
+  Guarded(Memory memory, std::size_t bytes);
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  ~Guarded();
+
+  [[nodiscard]] unsigned char* data() const { return data_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  [[nodiscard]] bool intact() const;
+
+ private:
+  const bool mapped_;
+  const std::size_t bytes_;
+  unsigned char* base_;
+  unsigned char* data_;
+};
+
+// One collective as all ranks call it.
+struct Call {
+  core::Operation operation = core::Operation::alltoall;
+  bool in_place = false;
+  int root = 0;
+  std::size_t bytes = 0; // of one block
+};
+std::string describe(const Call& call);
+
+// The buffers of one rank for a call, and the oracle for what they hold.
+class Operands {
+ public:
+  Operands(const Call& call, int rank, int ranks, Memory send, Memory recv);
+
+  [[nodiscard]] core::CollectiveDesc desc(core::Form form) const;
+  // Outgoing data of this iteration; everything that should come is poisoned.
+  void prepare(std::uint64_t iteration);
+  // "" when this rank has what it should and nothing else was touched.
+  [[nodiscard]] std::string check(std::uint64_t iteration) const;
+  // Only the canaries: after calls that did not fit.
+  [[nodiscard]] bool intact() const { return send_.intact() && recv_.intact(); }
+
+ private:
+  [[nodiscard]] std::size_t blocks(bool send) const;
+
+  Call call_;
+  int rank_;
+  int ranks_;
+  Guarded send_;
+  Guarded recv_;
+};
+
+// Post and wait. The operation may not be freed before: it is complete when this returns.
+[[nodiscard]] core::Status run_blocking(const Comm& comm, const core::CollectiveDesc& desc);
+
+// A non-blocking operation, or a start of a plan.
+class InFlight {
+ public:
+  InFlight(Comm comm, const core::CollectiveDesc& desc);
+  InFlight(Comm comm, core::PersistentPlan& plan);
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
+
+  [[nodiscard]] bool test();
+  [[nodiscard]] core::Status wait();
+
+ private:
+  Comm comm_;
+  core::LaneOp op_;
+  core::PersistentPlan* plan_ = nullptr;
+};
+
+// A number of looks that no fault-free step needs, yielding in between.
+template <class Look>
+[[nodiscard]] bool soon(Look look) {
+  constexpr int kLooks = 2'000'000;
+  for (int i = 0; i < kLooks; ++i) {
+    if (look() == core::Poll::ready) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+// A rank of a team without a communicator, so that its counters can begin anywhere.
+struct Bench {
+  Bench(const std::shared_ptr<Meeting>& meeting, int rank, const core::BlockLayout& layout);
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  ~Bench(); // after the last rank has looked into this one's block
+
+  core::Team team;
+  ThreadBootstrap bootstrap;
+  core::SetUp set_up;
+  std::byte* block = nullptr;
+  std::vector<std::byte*> blocks; // of all ranks
+};
+
+// Bytes of pages that the shared heap of this process holds now.
+[[nodiscard]] std::uint64_t heap_bytes();
+// Bytes of memory that this process holds now.
+[[nodiscard]] std::uint64_t resident_bytes();
+
+} // namespace ferry::test
