@@ -158,8 +158,8 @@ TEST_CASE("handles: several persistent handles started in one order, waited in a
     CHECK(flight->exchange.call(Form::persistent, &flight->request) == MPI_SUCCESS);
   }
   std::vector<std::size_t> order(flights.size());
-  std::iota(order.begin(), order.end(), 0);
   for (std::uint64_t start = 0; start < 5; ++start) {
+    std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(start)));
     for (const std::size_t i : order) {
       flights[i]->exchange.prepare(start * 100 + i);

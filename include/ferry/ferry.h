@@ -95,8 +95,8 @@ FERRY_API int ferry_request_free(ferry_request* request);
 /* ---- memory --------------------------------------------------------------------------------- */
 
 /** Local call: size bytes (page aligned, zeroed) that ranks of this node can map; *(void**)baseptr
- *  is set. MPI_ERR_NO_MEM with a text when the machine has no shared memory left; like all errors of
- *  these two functions it is only returned, no error handler is called. */
+ *  is set. MPI_ERR_NO_MEM with a text when the machine has no shared memory left; like all errors
+ * of these two functions it is only returned, no error handler is called. */
 FERRY_API int ferry_alloc(MPI_Aint size, void* baseptr);
 /** Free memory of ferry_alloc. No plan that uses it may be active. */
 FERRY_API int ferry_free(void* base);

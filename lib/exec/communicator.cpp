@@ -103,6 +103,7 @@ void Communicator::post(LaneOp& op) {
   }
   queue_.push_back(&op);
   if (queue_.size() == 1) drive();
+  if (!ready_ && !queue_.empty()) hold_.hold(comm_);
   note_busy();
 }
 
@@ -132,6 +133,7 @@ void Communicator::drive() {
   for (; !queue_.empty() && advance(*queue_.front()); queue_.pop_front()) {
   }
   note_busy();
+  if (queue_.empty() && mpi_ops_.empty()) hold_.release();
 }
 
 // True when the operation at the front of the queue leaves it.

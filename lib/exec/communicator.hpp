@@ -76,6 +76,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   DriveLock mutex_;
   std::unique_ptr<Bootstrap> bootstrap_;
   MPI_Comm comm_;
+  CommHold hold_; // while calls wait for the set-up, which may end on the MPI below
   Team team_;
   std::unique_ptr<SetUp> set_up_;
   std::unique_ptr<Lane> lane_;

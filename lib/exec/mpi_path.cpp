@@ -2,8 +2,23 @@
 #include "lib/exec/mpi_path.hpp"
 
 #include <string>
+#include <utility>
 
 namespace ferry::core {
+
+void CommHold::hold(MPI_Comm comm) {
+  if (token_ != MPI_REQUEST_NULL || comm == MPI_COMM_NULL) return;
+  PMPI_Send_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, comm, &token_);
+}
+
+void CommHold::release() {
+  if (token_ == MPI_REQUEST_NULL) return;
+  int finalized = 0;
+  PMPI_Finalized(&finalized);
+  // May free the communicator here and now, and with it the state that hangs on it.
+  MPI_Request token = std::exchange(token_, MPI_REQUEST_NULL);
+  if (finalized == 0) PMPI_Request_free(&token);
+}
 
 void MpiPath::note(int code) {
   if (code == MPI_SUCCESS) return;
@@ -11,18 +26,6 @@ void MpiPath::note(int code) {
   int length = 0;
   PMPI_Error_string(code, text, &length);
   status_ = {ErrorKind::below, "the MPI below reports: " + std::string(text), "see its text"};
-}
-
-MpiPath::~MpiPath() {
-  int finalized = 0;
-  if (hold_ == MPI_REQUEST_NULL) return;
-  PMPI_Finalized(&finalized);
-  if (finalized == 0) PMPI_Request_free(&hold_);
-}
-
-// A persistent request refers to its communicator, and this one moves nothing.
-void MpiPath::hold(MPI_Comm comm) {
-  note(PMPI_Send_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, comm, &hold_));
 }
 
 void MpiPath::start(MPI_Comm comm, const CollectiveDesc& desc) {

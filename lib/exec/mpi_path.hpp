@@ -8,17 +8,25 @@
 
 namespace ferry::core {
 
+// Keeps the user's communicator alive, even when the user frees it: a persistent request that moves
+// nothing refers to it.
+class CommHold {
+ public:
+  CommHold() = default;
+  CommHold(const CommHold&) = delete;
+  CommHold& operator=(const CommHold&) = delete;
+  ~CommHold() { release(); }
+  void hold(MPI_Comm comm);
+  void release();
+
+ private:
+  MPI_Request token_ = MPI_REQUEST_NULL;
+};
+
 // One collective carried by the MPI below, on the user's communicator: for ranks that cannot share
 // memory, and with FERRY=off. Starts at once, so that the order of calls is kept.
 class MpiPath {
  public:
-  MpiPath() = default;
-  MpiPath(const MpiPath&) = delete;
-  MpiPath& operator=(const MpiPath&) = delete;
-  ~MpiPath();
-
-  // Keep the communicator alive for later starts, even when the user frees it.
-  void hold(MPI_Comm comm);
   // The errors of the MPI below come back as status; its error handler has seen them already.
   void start(MPI_Comm comm, const CollectiveDesc& desc);
   Poll progress();
@@ -27,7 +35,6 @@ class MpiPath {
  private:
   void note(int code);
   MPI_Request request_ = MPI_REQUEST_NULL;
-  MPI_Request hold_ = MPI_REQUEST_NULL;
   Status status_;
 };
 

@@ -121,7 +121,7 @@ void PersistentPlan::compile_local() {
 }
 
 void PersistentPlan::compile_mpi(MPI_Comm comm, const std::string& reason) {
-  mpi_.hold(comm);
+  hold_.hold(comm);
   schedule_ = {};
   schedule_.operation = desc_.operation;
   schedule_.path = Path::mpi;

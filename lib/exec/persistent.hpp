@@ -59,6 +59,7 @@ class PersistentPlan {
   SignalCounts counts_;
   std::unique_ptr<RingPlan> rings_;
   MpiPath mpi_;
+  CommHold hold_;
   std::uint64_t epoch_ = 0;
   bool active_ = false;
 };

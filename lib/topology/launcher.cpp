@@ -24,7 +24,8 @@ constexpr Sign kSigns[] = {
 
 std::string launcher_complaint(int world_size) {
   if (world_size != 1) return {};
-  // The launcher of this MPI says itself that it started one rank, whatever the job around it holds.
+  // The launcher of this MPI says itself that it started one rank, whatever the job around it
+  // holds.
   const char* pmi = std::getenv("PMI_SIZE");
   if (pmi != nullptr && std::atoi(pmi) == 1) return {};
   for (const Sign& sign : kSigns) {
