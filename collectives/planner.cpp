@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "collectives/planner.hpp"
 
+#include <algorithm>
+
 namespace ferry::core {
 namespace {
 
@@ -24,7 +26,15 @@ Schedule plan_alone(const PlanInput& input) {
 } // namespace
 
 bool fits_slots(const PlanInput& input) {
-  return input.limits.slot_bytes > 0 && input.block_bytes <= input.limits.slot_bytes;
+  if (input.limits.slot_bytes == 0 || input.block_bytes > input.limits.slot_bytes) return false;
+  if (input.block_bytes <= input.limits.direct_bytes || input.facts.empty()) return true;
+  // A root of broadcasts runs ahead of its readers through slots, and in place blocks need a second
+  // copy anyway.
+  if (input.operation == Operation::broadcast) return true;
+  if (input.operation == Operation::alltoall && input.in_place) return true;
+  return !std::all_of(input.facts.begin(), input.facts.end(), [](const BufferFacts& facts) {
+    return facts.recv_mapped;
+  });
 }
 
 bool may_stage(const PlanInput& input, const BufferFacts& mine) {

@@ -18,6 +18,7 @@ struct BufferFacts {
 // Sizes that bound a plan; from the table of the machine.
 struct PlanLimits {
   std::uint64_t slot_bytes = 1024; // largest block that goes through a slot
+  std::uint64_t direct_bytes = 1024; // the same where all receive buffers are known to be mapped
   std::uint64_t stage_bytes = 256 * 1024; // one stage chunk
   int stage_depth = 2; // chunks in flight for each stage
 };
@@ -32,7 +33,7 @@ struct PlanInput {
   bool handshake = true; // false: the exchange of addresses has told already that all have entered
   bool attach = false; // memory that is not mapped can be read by cross-memory attach
   std::uint64_t block_bytes = 0;
-  std::span<const BufferFacts> facts; // of each rank; not looked at for slots
+  std::span<const BufferFacts> facts; // of each rank; empty as long as nobody has told them
   PlanLimits limits;
 };
 
@@ -43,7 +44,7 @@ struct PlanInput {
 [[nodiscard]] Schedule plan_broadcast(const PlanInput& input);
 [[nodiscard]] Schedule plan_collective(const PlanInput& input);
 
-// Does this block go through slots? Depends on bytes and limits alone, so all ranks agree.
+// Does this block go through slots? Depends on what all ranks know alike, so they agree.
 [[nodiscard]] bool fits_slots(const PlanInput& input);
 
 // May the plan of this rank write through stage memory, whatever the other ranks' buffers are?

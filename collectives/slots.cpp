@@ -45,8 +45,8 @@ void SlotBuilder::copy_local(Place from, Place to) {
 
 Schedule SlotBuilder::finish() {
   schedule_.why = fmt::format(
-      "{} bytes a block ride with their flag, blocks up to {} bytes do", input_.block_bytes,
-      input_.limits.slot_bytes);
+      "{} bytes a block ride with their flag, blocks up to {} bytes do ({} where all map all)",
+      input_.block_bytes, input_.limits.slot_bytes, input_.limits.direct_bytes);
   return std::move(schedule_);
 }
 

@@ -128,6 +128,30 @@ TEST_CASE("case 63: overlapping communicators {0,1}, {1,2}, {2,0} in every order
   CHECK(faults.first() == "");
 }
 
+TEST_CASE("order: a call that waits for its turn while a peer is late is no mismatch") {
+  Faults faults;
+  const auto meeting = std::make_shared<Meeting>(2);
+  run_ranks(2, faults, [&](int rank) {
+    const Comm comm = make_comm(meeting, rank, "one with a late rank");
+    const Call first{Operation::alltoall, false, 0, 100};
+    const Call second{Operation::broadcast, false, 0, 5000};
+    Operands a(first, rank, 2, Memory::foreign, Memory::foreign);
+    Operands b(second, rank, 2, Memory::foreign, Memory::foreign);
+    faults.expect(run_blocking(comm, a.desc(Form::blocking)).ok(), "the first call");
+    a.prepare(1);
+    b.prepare(1);
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    InFlight one(comm, a.desc(Form::nonblocking));
+    InFlight two(comm, b.desc(Form::nonblocking));
+    const Status later = two.wait();
+    faults.expect(later.ok(), later.cause);
+    const Status status = one.wait();
+    faults.expect(status.ok(), status.cause);
+    faults.expect(a.check(1) + b.check(1) == "", a.check(1) + b.check(1));
+  });
+  CHECK(faults.first() == "");
+}
+
 namespace {
 
 struct Misfit {
@@ -217,6 +241,36 @@ TEST_CASE("case 82: small against large") {
       {"alltoall of three", {alltoall(9000), alltoall(100), alltoall(9000)}, "mmm"},
       {"allgather", {allgather(9000), allgather(0), allgather(9000)}, "mmm"},
   });
+}
+
+TEST_CASE("case 82: readers of a small broadcast leave a root with a large one") {
+  run_misfits({
+      {"the root alone has more",
+       {broadcast(9000, 0), broadcast(100, 0), broadcast(100, 0)},
+       "mmm"},
+      {"one reader has less", {broadcast(9000, 0), broadcast(9000, 0), broadcast(100, 0)}, "mmm"},
+      {"one reader exchanges", {broadcast(100, 1), alltoall(100)}, "mm"},
+  });
+}
+
+TEST_CASE("case 82: ranks that only test are told as well") {
+  Faults faults;
+  const auto meeting = std::make_shared<Meeting>(2);
+  run_ranks(2, faults, [&](int rank) {
+    const Comm comm = make_comm(meeting, rank, "one whose ranks only test");
+    const Call call = alltoall(rank == 0 ? 100 : 9000);
+    Operands operands(call, rank, 2, Memory::mapped, Memory::foreign);
+    operands.prepare(1);
+    InFlight flight(comm, operands.desc(Form::nonblocking));
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+    bool told = false;
+    for (; !told && std::chrono::steady_clock::now() < end; told = flight.test()) {
+      std::this_thread::yield();
+    }
+    faults.expect(told, "rank " + std::to_string(rank) + " tests for ever");
+    faults.expect(letter_of(flight.wait()) == 'm', "another error than a mismatch");
+  });
+  CHECK(faults.first() == "");
 }
 
 namespace {

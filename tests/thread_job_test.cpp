@@ -50,10 +50,11 @@ Memory place(Placing placing, int rank, bool send) {
 
 // Around every switch of the configured limits, as long as a rank's buffer stays small.
 std::vector<std::size_t> sizes_for(int ranks) {
-  const auto limits = ferry::core::plan_limits(ferry::core::config(), ranks);
+  const auto limits = ferry::core::plan_limits(ferry::core::config(), ranks, false);
   std::vector<std::size_t> sizes{0, 1, 7, 8, 63, 64, 65, 4097, 8191, 8192, 8193};
   for (const std::uint64_t at :
-       {limits.slot_bytes, limits.stage_bytes, 2 * limits.stage_bytes, 3 * limits.stage_bytes}) {
+       {limits.direct_bytes, limits.slot_bytes, limits.stage_bytes, 2 * limits.stage_bytes,
+        3 * limits.stage_bytes}) {
     for (const std::size_t size : {at - 1, at, at + 1}) {
       if (at > 0 && size * static_cast<std::size_t>(ranks) < 1'700'000) sizes.push_back(size);
     }

@@ -13,11 +13,8 @@ int run_blocking(const CallSite& site, Communicator& state, const CollectiveDesc
   LaneOp op;
   op.desc = desc;
   state.post(op);
-  if (!op.complete()) {
-    const Status status = state.wait(op);
-    return status.ok() ? MPI_SUCCESS : report(site, status);
-  }
-  return op.status.ok() ? MPI_SUCCESS : report(site, op.status);
+  const Status status = state.wait(op);
+  return status.ok() ? MPI_SUCCESS : report(site, status);
 }
 
 int run_nonblocking(
@@ -64,8 +61,8 @@ int run_call(const ferry_call& call, ferry_request* request) {
     if (request == nullptr && call.form != FERRY_BLOCKING) {
       throw Failure(ErrorKind::argument, "request is NULL", "pass the address of a ferry_request");
     }
+    const CollectiveDesc desc = describe_call(call, ranks_of(call.comm));
     auto& state = state_of(call.comm);
-    const CollectiveDesc desc = describe_call(call, state->ranks());
     switch (desc.form) {
       case Form::blocking:
         return run_blocking(site, *state, desc);

@@ -88,17 +88,24 @@ Holder find_state(MPI_Comm comm) {
   return holder != nullptr ? *holder : nullptr;
 }
 
-Holder& state_of(MPI_Comm comm) {
+int ranks_of(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) {
     throw Failure(ErrorKind::comm, "the communicator is MPI_COMM_NULL", "pass a communicator");
   }
-  if (Holder* holder = look_up(comm)) return *holder;
+  if (Holder* holder = look_up(comm)) return (*holder)->ranks();
   int inter = 0;
   PMPI_Comm_test_inter(comm, &inter);
   if (inter != 0) {
     throw Failure(
         ErrorKind::comm, "this is an intercommunicator", "use the collective of MPI for it");
   }
+  int ranks = 0;
+  PMPI_Comm_size(comm, &ranks);
+  return ranks;
+}
+
+Holder& state_of(MPI_Comm comm) {
+  if (Holder* holder = look_up(comm)) return *holder;
   auto holder = std::make_unique<Holder>(
       std::make_shared<Communicator>(make_mpi_bootstrap(comm), comm, name_of(comm), threaded()));
   register_active(*holder);

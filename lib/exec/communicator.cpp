@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "lib/base/clock.hpp"
 #include "lib/exec/graveyard.hpp"
 
 namespace ferry::core {
 namespace {
 
 constexpr unsigned kLooksPerPoke = 64; // of a user who tests in a loop
+constexpr double kMisfitSeconds = 0.1; // between two looks for calls that do not fit
 
 } // namespace
 
@@ -25,14 +27,12 @@ class Communicator::Wait final : public WaitContext {
     if (lock.owns_lock() && !owner_.detached_) owner_.bootstrap_->poke();
   }
   void sleep(double seconds, bool (*ready)(void*), void* look) override {
-    if (owner_.lane_ == nullptr) return; // before set-up nobody could wake this rank
+    if (!owner_.shared_.load(std::memory_order_acquire)) return; // nobody could wake this rank
     sleep_on(owner_.team_.me().heap->header(), seconds, ready, look);
   }
   Status check_peers() override {
     const std::lock_guard lock(owner_.mutex_);
-    if (op_ != nullptr && owner_.lane_ != nullptr) {
-      if (Status status = owner_.lane_->find_stray(*op_); !status.ok()) return status;
-    }
+    owner_.end_misfit();
     return owner_.team_.check_alive();
   }
   std::string what() const override {
@@ -73,6 +73,7 @@ bool Communicator::set_up() {
   if (team_.topology.shared) {
     const BlockLayout layout = lane_layout(config(), team_.ranks());
     lane_ = std::make_unique<Lane>(team_, layout, set_up_->take_lane_block());
+    shared_.store(true, std::memory_order_release);
   }
   set_up_.reset();
   ready_ = true;
@@ -196,20 +197,33 @@ std::string Communicator::missing(const LaneOp& op) const {
   return fmt::format("{} on {}: waits for its turn", name_of(op.desc.operation), team_.name);
 }
 
+WaitPolicy Communicator::policy() {
+  const std::lock_guard lock(mutex_);
+  return team_.policy;
+}
+
 Status Communicator::wait(LaneOp& op) {
   Wait context(*this, &op, nullptr);
-  const Status status = wait_until(team_.policy, context, [&] { return look(op); });
-  if (status.ok()) return op.status;
-  const std::lock_guard lock(mutex_);
-  if (status.kind == ErrorKind::mismatch && !op.complete()) {
-    // Others call something else under this number and see the same: the next call starts afresh.
-    op.status = status;
-    lane_->complete(op);
-    queue_.pop_front();
-  } else {
+  const Status status = wait_until(policy(), context, [&] { return look(op); });
+  if (!status.ok()) {
+    const std::lock_guard lock(mutex_);
     fail(status);
   }
   return op.status;
+}
+
+// Ends the operation under way when another rank calls something else under its number; that rank
+// finds the same. The next call starts afresh. The lock is held.
+void Communicator::end_misfit() {
+  if (lane_ == nullptr || queue_.empty()) return;
+  LaneOp& op = *queue_.front();
+  if (op.phase == LaneOp::Phase::queued) return;
+  Status status = lane_->find_stray(op);
+  if (status.ok()) return;
+  op.status = std::move(status);
+  lane_->complete(op);
+  queue_.pop_front();
+  drive();
 }
 
 void Communicator::fail_plan(PersistentPlan& plan, const Status& status) {
@@ -220,7 +234,7 @@ void Communicator::fail_plan(PersistentPlan& plan, const Status& status) {
 
 Status Communicator::wait(PersistentPlan& plan) {
   Wait context(*this, nullptr, &plan);
-  const Status status = wait_until(team_.policy, context, [&] { return look(plan); });
+  const Status status = wait_until(policy(), context, [&] { return look(plan); });
   if (status.ok()) return plan.status();
   fail_plan(plan, status);
   return status;
@@ -232,7 +246,7 @@ void Communicator::exchange(
   all.resize(static_cast<std::size_t>(team_.ranks()));
   bootstrap_->start_allgather(&mine, sizeof mine, all.data());
   Wait context(*this, nullptr, &plan);
-  const Status status = wait_until(team_.policy, context, [&] {
+  const Status status = wait_until(policy(), context, [&] {
     const std::lock_guard lock(mutex_);
     return bootstrap_->test() ? Poll::ready : Poll::pending;
   });
@@ -241,8 +255,7 @@ void Communicator::exchange(
 
 std::unique_ptr<PersistentPlan> Communicator::make_plan(const CollectiveDesc& desc) {
   reap_blocks();
-  auto plan = std::make_unique<PersistentPlan>(
-      team_, desc, plan_limits(config(), std::max(team_.ranks(), 1)));
+  auto plan = std::make_unique<PersistentPlan>(team_, desc);
   if (team_.ranks() == 1) {
     plan->compile_local();
     return plan;
@@ -250,20 +263,21 @@ std::unique_ptr<PersistentPlan> Communicator::make_plan(const CollectiveDesc& de
   finish_set_up(*plan);
   if (carried_by_mpi()) {
     plan->compile_mpi(comm_, team_.topology.why_not_shared);
-    return plan;
+  } else {
+    std::vector<Offer> offers;
+    exchange(plan->offer(), offers, *plan);
+    const Offer placed = plan->compile(offers);
+    exchange(placed, offers, *plan);
+    plan->link(comm_, std::move(offers));
   }
-  std::vector<Offer> offers;
-  exchange(plan->offer(), offers, *plan);
-  const Offer placed = plan->compile(offers);
-  exchange(placed, offers, *plan);
-  plan->link(comm_, std::move(offers));
+  const std::lock_guard lock(mutex_);
   tell(desc, plan->schedule().path, plan->explain());
   return plan;
 }
 
 void Communicator::finish_set_up(const PersistentPlan& plan) {
   Wait context(*this, nullptr, &plan);
-  const Status status = wait_until(team_.policy, context, [&] {
+  const Status status = wait_until(policy(), context, [&] {
     const std::lock_guard lock(mutex_);
     return set_up() ? Poll::ready : Poll::pending;
   });
@@ -346,7 +360,12 @@ void Communicator::poke() {
   if (++pokes_ % kLooksPerPoke != 0) return;
   serve_all();
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock() && !detached_) bootstrap_->poke();
+  if (!lock.owns_lock() || detached_) return;
+  bootstrap_->poke();
+  const double now = now_seconds();
+  if (now < next_misfit_look_) return;
+  next_misfit_look_ = now + kMisfitSeconds;
+  end_misfit();
 }
 
 } // namespace ferry::core

@@ -66,6 +66,8 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   void tell(const CollectiveDesc& desc, Path path, const std::string& why);
   void begin_mpi(LaneOp& op, const std::string* why);
   void fail(const Status& status);
+  void end_misfit();
+  WaitPolicy policy();
   void fail_plan(PersistentPlan& plan, const Status& status);
   void exchange(const Offer& mine, std::vector<Offer>& all, const PersistentPlan& plan);
   void finish_set_up(const PersistentPlan& plan);
@@ -81,6 +83,8 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   std::unique_ptr<SetUp> set_up_;
   std::unique_ptr<Lane> lane_;
   bool ready_ = false;
+  std::atomic<bool> shared_{false}; // lane_ is there
+  double next_misfit_look_ = 0;
   std::atomic<bool> detached_{false};
   Status broken_;
   std::deque<LaneOp*> queue_; // waiting for set-up or for the one at the front

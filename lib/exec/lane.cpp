@@ -28,7 +28,9 @@ std::string explain_rings(const Schedule& schedule) {
       schedule.why);
 }
 
-PlanLimits plan_limits(const Config& config, int ranks) {
+// With more ranks than cores a hop costs a switch of processes: one hop through a slot beats the
+// two of a direct copy at any size that fits.
+PlanLimits plan_limits(const Config& config, int ranks, bool oversubscribed) {
   const Table& table = kBuiltinTable;
   PlanLimits limits;
   const std::uint64_t share =
@@ -37,6 +39,9 @@ PlanLimits plan_limits(const Config& config, int ranks) {
   limits.slot_bytes = config.slot_bytes >= 0
                           ? static_cast<std::uint64_t>(config.slot_bytes)
                           : std::min(table.slot_bytes, stride - sizeof(SlotHeader));
+  limits.direct_bytes = oversubscribed || config.slot_bytes >= 0
+                            ? limits.slot_bytes
+                            : std::min(table.direct_bytes, limits.slot_bytes);
   limits.stage_bytes = static_cast<std::uint64_t>(config.stage_bytes);
   return limits;
 }
@@ -58,7 +63,7 @@ PlanInput plan_input(const Team& team, const CollectiveDesc& desc, const PlanLim
 BlockLayout lane_layout(const Config& config, int ranks) {
   BlockLayout layout;
   layout.ranks = ranks;
-  layout.slot_payload = plan_limits(config, ranks).slot_bytes;
+  layout.slot_payload = plan_limits(config, ranks, false).slot_bytes;
   layout.slot_count = ranks;
   layout.slot_depth = kBuiltinTable.slot_depth;
   return layout;
@@ -77,7 +82,7 @@ Lane::Key Lane::key_of(const CollectiveDesc& desc) {
 
 Lane::Lane(Team& team, const BlockLayout& layout, std::byte* block)
     : team_(team),
-      limits_(plan_limits(config(), team.ranks())),
+      limits_(plan_limits(config(), team.ranks(), team.topology.oversubscribed)),
       channel_(team, layout, lane_blocks(team)),
       offers_(static_cast<std::size_t>(team.ranks())) {
   counts_.words = block + BlockLayout::signals_offset();
@@ -289,9 +294,32 @@ std::string Lane::missing(const LaneOp& op) const {
                                 : fmt::format("rank {}", op.waits_for));
 }
 
+// A rank that has completed this call without what every rank of such a call gives has made another
+// one.
+bool Lane::left_without(int rank, const LaneOp& op) const {
+  if (op.phase == LaneOp::Phase::offer || rank == team_.rank()) return false;
+  if (header_of(channel_.block(rank)).done.load(std::memory_order_acquire) < op.sequence) {
+    return false;
+  }
+  if (op.phase == LaneOp::Phase::gather) {
+    return board(rank, op.sequence).sequence.load(std::memory_order_acquire) < op.sequence;
+  }
+  return op.slots.waits_for_data() && op.slots.waits_for() == rank &&
+         !op.slots.has_arrived(channel_);
+}
+
 Status Lane::find_stray(const LaneOp& op) const {
+  if (op.phase == LaneOp::Phase::rings || op.phase == LaneOp::Phase::mpi) return {};
   for (int rank = 0; rank < team_.ranks(); ++rank) {
     if (rank == team_.rank()) continue;
+    if (left_without(rank, op)) {
+      return {
+          ErrorKind::mismatch,
+          fmt::format(
+              "rank {} has made another call than {} in its place", rank,
+              name_of(op.desc.operation)),
+          "make the same call with matching counts and types on every rank"};
+    }
     const Board& posted = board(rank, op.sequence);
     Offer ours = make_offer(op.desc, team_.topology);
     if (posted.sequence.load(std::memory_order_acquire) == op.sequence) {

@@ -37,7 +37,7 @@ struct LaneOp {
 };
 
 // What plans of a team are limited by.
-[[nodiscard]] PlanLimits plan_limits(const Config& config, int ranks);
+[[nodiscard]] PlanLimits plan_limits(const Config& config, int ranks, bool oversubscribed);
 [[nodiscard]] PlanInput plan_input(
     const Team& team, const CollectiveDesc& desc, const PlanLimits& limits);
 [[nodiscard]] std::string explain_rings(const Schedule& schedule);
@@ -99,6 +99,7 @@ class Lane {
   bool gather(LaneOp& op);
   void start_rings(LaneOp& op);
   Board& board(int rank, std::uint64_t sequence) const;
+  bool left_without(int rank, const LaneOp& op) const;
 
   Team& team_;
   PlanLimits limits_;

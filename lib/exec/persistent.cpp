@@ -28,8 +28,7 @@ std::uint64_t stage_offset(const BlockLayout& layout) {
 
 } // namespace
 
-PersistentPlan::PersistentPlan(Team& team, const CollectiveDesc& desc, const PlanLimits& limits)
-    : team_(team), desc_(desc), limits_(limits) {}
+PersistentPlan::PersistentPlan(Team& team, const CollectiveDesc& desc) : team_(team), desc_(desc) {}
 
 PersistentPlan::~PersistentPlan() {
   rings_.reset();
@@ -68,6 +67,7 @@ Offer PersistentPlan::compile(std::vector<Offer> offers) {
     if (!status.ok()) throw Failure(std::move(status));
   }
   const auto facts = facts_of(offers);
+  limits_ = plan_limits(config(), team_.ranks(), team_.topology.oversubscribed);
   PlanInput input = plan_input(team_, desc_, limits_);
   input.facts = facts;
   schedule_ = plan_collective(input);

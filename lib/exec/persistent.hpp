@@ -14,7 +14,7 @@ namespace ferry::core {
 // that plans of one communicator may be started in any order.
 class PersistentPlan {
  public:
-  PersistentPlan(Team& team, const CollectiveDesc& desc, const PlanLimits& limits);
+  PersistentPlan(Team& team, const CollectiveDesc& desc);
   ~PersistentPlan();
   PersistentPlan(const PersistentPlan&) = delete;
   PersistentPlan& operator=(const PersistentPlan&) = delete;

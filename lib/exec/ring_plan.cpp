@@ -13,6 +13,7 @@ namespace ferry::core {
 namespace {
 
 constexpr std::uint64_t kSmallestLap = 64;
+constexpr int kTurns = 64; // of an engine that has more to do, before others get theirs
 
 std::uint64_t lap_bytes(const RingImage& image) {
   return std::max(kSmallestLap, std::bit_ceil(image.dwords.size() * sizeof(std::uint32_t)));
@@ -132,7 +133,10 @@ bool RingPlan::run_host() {
 Poll RingPlan::progress() {
   if (!running_) return Poll::ready;
   if (!rings_drained_) {
-    const QueueState state = process_engine().progress(list_);
+    QueueState state = process_engine().progress(list_);
+    for (int i = 0; i < kTurns && state == QueueState::advanced; ++i) {
+      state = process_engine().progress(list_);
+    }
     if (state == QueueState::failed) {
       for (const Queue* queue : list_) {
         if (queue->failed()) status_ = queue->error();

@@ -30,24 +30,29 @@ WaitPolicy policy_for(const Topology& topology) {
 } // namespace
 
 SetUp::SetUp(Bootstrap& bootstrap, Team& team, const BlockLayout& lane)
-    : bootstrap_(bootstrap), team_(team) {
+    : bootstrap_(bootstrap), team_(team), cards_(std::make_unique<Cards>()) {
   team_.topology.rank = bootstrap.rank();
   team_.topology.ranks = bootstrap.size();
   make_card(lane);
-  count_cores({card_}, team_.topology);
+  count_cores({cards_->mine}, team_.topology);
   team_.policy = policy_for(team_.topology);
-  cards_.resize(static_cast<std::size_t>(bootstrap.size()));
-  bootstrap_.start_allgather(&card_, sizeof card_, cards_.data());
+  cards_->all.resize(static_cast<std::size_t>(bootstrap.size()));
+  bootstrap_.start_allgather(&cards_->mine, sizeof(RankCard), cards_->all.data());
 }
 
 SetUp::~SetUp() {
+  if (!exchanged_) {
+    // The exchange may still be under way, and this rank's card in other hands: both stay.
+    static_cast<void>(cards_.release());
+    return;
+  }
   if (block_ != nullptr) Heap::instance().release(block_);
 }
 
 void SetUp::make_card(const BlockLayout& lane) {
-  card_ = describe_rank(config());
+  cards_->mine = describe_rank(config());
   if (!config().enabled) {
-    copy_text(card_.reason, "FERRY=off");
+    copy_text(cards_->mine.reason, "FERRY=off");
     return;
   }
   try {
@@ -55,11 +60,11 @@ void SetUp::make_card(const BlockLayout& lane) {
     heap.announce_name();
     offer_probe(heap);
     block_ = static_cast<std::byte*>(heap.allocate(lane.bytes()));
-    card_.heap = heap.id();
-    card_.lane_offset = static_cast<std::uint64_t>(block_ - heap.base());
-    card_.usable = 1;
+    cards_->mine.heap = heap.id();
+    cards_->mine.lane_offset = static_cast<std::uint64_t>(block_ - heap.base());
+    cards_->mine.usable = 1;
   } catch (const Failure& failure) {
-    copy_text(card_.reason, failure.status().cause);
+    copy_text(cards_->mine.reason, failure.status().cause);
   }
 }
 
@@ -68,8 +73,8 @@ Poll SetUp::progress() {
   if (!exchanged_) {
     if (!bootstrap_.test()) return Poll::pending;
     exchanged_ = true;
-    require_equal_configuration(cards_);
-    count_cores(cards_, team_.topology);
+    require_equal_configuration(cards_->all);
+    count_cores(cards_->all, team_.topology);
     team_.policy = policy_for(team_.topology);
     attach_all();
     if (finished_) return Poll::ready;
@@ -91,12 +96,12 @@ void SetUp::finish(bool shared, std::string reason) {
 
 void SetUp::attach_all() {
   std::set<std::uint64_t> nodes;
-  for (const RankCard& card : cards_) nodes.insert(card.boot_id);
+  for (const RankCard& card : cards_->all) nodes.insert(card.boot_id);
   std::string reason;
   if (nodes.size() > 1) reason = fmt::format("the ranks are on {} nodes", nodes.size());
   bool attach = config().cma == CmaChoice::auto_;
-  for (std::size_t rank = 0; rank < cards_.size(); ++rank) {
-    const RankCard& card = cards_[rank];
+  for (std::size_t rank = 0; rank < cards_->all.size(); ++rank) {
+    const RankCard& card = cards_->all[rank];
     const bool watched = is_alive(card.pid, card.start_time);
     team_.members.push_back({nullptr, card.lane_offset, card.start_time, card.pid, watched});
     if (card.usable == 0 && reason.empty()) {

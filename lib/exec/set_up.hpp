@@ -36,8 +36,12 @@ class SetUp {
 
   Bootstrap& bootstrap_;
   Team& team_;
-  RankCard card_;
-  std::vector<RankCard> cards_;
+  // The exchange in flight reads and writes these.
+  struct Cards {
+    RankCard mine;
+    std::vector<RankCard> all;
+  };
+  std::unique_ptr<Cards> cards_;
   std::byte* block_ = nullptr;
   bool exchanged_ = false;
   bool finished_ = false;

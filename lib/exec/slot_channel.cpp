@@ -84,13 +84,21 @@ void SlotChannel::put(
   }
 }
 
-const SlotHeader* SlotChannel::look(const SlotProgram::Move& move, std::uint64_t sequence) {
+const SlotHeader& SlotChannel::incoming(
+    const SlotProgram::Move& move, std::uint64_t sequence) const {
   const int index = move.shared ? shared_index(move.peer) : team_.rank();
-  const auto* header =
-      reinterpret_cast<const SlotHeader*>(layout_.slot(block(move.peer), sequence, index));
-  if (header->sequence.load(std::memory_order_acquire) < sequence) return nullptr;
+  return *reinterpret_cast<const SlotHeader*>(layout_.slot(block(move.peer), sequence, index));
+}
+
+bool SlotChannel::filled(const SlotProgram::Move& move, std::uint64_t sequence) const {
+  return incoming(move, sequence).sequence.load(std::memory_order_acquire) >= sequence;
+}
+
+const SlotHeader* SlotChannel::look(const SlotProgram::Move& move, std::uint64_t sequence) {
+  const SlotHeader& slot = incoming(move, sequence);
+  if (slot.sequence.load(std::memory_order_acquire) < sequence) return nullptr;
   note_done(move.peer, sequence - 1);
-  return header;
+  return &slot;
 }
 
 void SlotChannel::prepare(
@@ -115,6 +123,10 @@ void SlotRun::begin(
   next_put_ = 0;
   next_get_ = 0;
   status_ = {};
+}
+
+bool SlotRun::has_arrived(const SlotChannel& channel) const {
+  return next_get_ == program_->gets.size() || channel.filled(program_->gets[next_get_], sequence_);
 }
 
 int SlotRun::waits_for() const {

@@ -44,6 +44,7 @@ class SlotChannel {
   void put(
       const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence,
       const std::byte* data);
+  [[nodiscard]] bool filled(const SlotProgram::Move& move, std::uint64_t sequence) const;
   // The slot that `writer` filled in operation `sequence`, or null as long as it has not.
   [[nodiscard]] const SlotHeader* look(const SlotProgram::Move& move, std::uint64_t sequence);
   void complete(std::uint64_t sequence);
@@ -66,6 +67,8 @@ class SlotChannel {
     const int index = move.peer == kEveryone ? shared_index(team_.rank()) : move.peer;
     return layout_.slot(block(team_.rank()), sequence, index);
   }
+  [[nodiscard]] const SlotHeader& incoming(
+      const SlotProgram::Move& move, std::uint64_t sequence) const;
   [[nodiscard]] int shared_index(int writer) const { return layout_.slot_count == 1 ? 0 : writer; }
 
   Team& team_;
@@ -83,7 +86,10 @@ class SlotRun {
   [[nodiscard]] const Status& status() const { return status_; }
   // The rank that is waited for now.
   [[nodiscard]] int waits_for() const;
-  [[nodiscard]] const char* step() const { return next_put_ < puts() ? "a free slot" : "data"; }
+  [[nodiscard]] bool waits_for_data() const { return next_put_ == puts(); }
+  [[nodiscard]] const char* step() const { return waits_for_data() ? "data" : "a free slot"; }
+  // Is the data there that was missing at the last progress()?
+  [[nodiscard]] bool has_arrived(const SlotChannel& channel) const;
 
  private:
   [[nodiscard]] std::size_t puts() const { return program_->puts.size(); }

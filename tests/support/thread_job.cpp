@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "thread_job.hpp"
 
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,12 +60,16 @@ ThreadBootstrap::ThreadBootstrap(std::shared_ptr<Meeting> meeting, int rank, Tam
     : meeting_(std::move(meeting)), rank_(rank), tamper_(std::move(tamper)) {}
 
 ThreadBootstrap::~ThreadBootstrap() {
-  if (all_ != nullptr) meeting_->note_broken_promise();
+  // A late exchange would still read there: freed memory does not hold what it held.
+  if (all_ == nullptr || std::equal(brought_.begin(), brought_.end(), mine_)) return;
+  meeting_->note_broken_promise();
 }
 
 void ThreadBootstrap::start_allgather(const void* mine, std::size_t bytes, void* all) {
   if (all_ != nullptr) throw std::logic_error("an exchange began before the last one was over");
   all_ = all;
+  mine_ = static_cast<const unsigned char*>(mine);
+  brought_.assign(mine_, mine_ + bytes);
   meeting_->bring(round_, rank_, mine, bytes);
 }
 
@@ -279,12 +284,9 @@ std::uint64_t heap_bytes() {
   return static_cast<std::uint64_t>(facts.st_blocks) * 512;
 }
 
-std::uint64_t resident_bytes() {
-  unsigned long long pages = 0;
-  std::FILE* const file = std::fopen("/proc/self/statm", "r");
-  if (file == nullptr || std::fscanf(file, "%*u %llu", &pages) != 1) pages = 0;
-  if (file != nullptr) std::fclose(file);
-  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+std::uint64_t live_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
 }
 
 } // namespace ferry::test

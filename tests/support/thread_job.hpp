@@ -66,6 +66,8 @@ class ThreadBootstrap final : public core::Bootstrap {
   Tamper tamper_;
   std::uint64_t round_ = 0;
   void* all_ = nullptr; // of the exchange under way
+  const unsigned char* mine_ = nullptr;
+  std::vector<unsigned char> brought_; // what mine_ held when the exchange began
 };
 
 using Comm = std::shared_ptr<core::Communicator>;
@@ -193,6 +195,6 @@ struct Bench {
 // Bytes of pages that the shared heap of this process holds now.
 [[nodiscard]] std::uint64_t heap_bytes();
 // Bytes of memory that this process holds now.
-[[nodiscard]] std::uint64_t resident_bytes();
+[[nodiscard]] std::uint64_t live_bytes();
 
 } // namespace ferry::test
