@@ -61,8 +61,10 @@ int run_call(const ferry_call& call, ferry_request* request) {
     if (request == nullptr && call.form != FERRY_BLOCKING) {
       throw Failure(ErrorKind::argument, "request is NULL", "pass the address of a ferry_request");
     }
-    const CollectiveDesc desc = describe_call(call, ranks_of(call.comm));
-    auto& state = state_of(call.comm);
+    StateHolder* holder = find_state(call.comm);
+    const int ranks = holder != nullptr ? (*holder)->ranks() : check_communicator(call.comm);
+    const CollectiveDesc desc = describe_call(call, ranks);
+    const StateHolder& state = *(holder != nullptr ? holder : make_state(call.comm));
     switch (desc.form) {
       case Form::blocking:
         return run_blocking(site, *state, desc);

@@ -74,9 +74,9 @@ int ferry_explain(ferry_request request, char* text, size_t size) {
 
 int ferry_comm_explain(MPI_Comm comm, char* text, size_t size) {
   return guarded({"ferry_comm_explain", comm}, [&] {
-    const auto state = find_state(comm);
+    const StateHolder* state = find_state(comm);
     return hand_out(
-        state != nullptr ? state->explain_last()
+        state != nullptr ? (*state)->explain_last()
                          : std::string("local: no collective has run on this communicator yet"),
         text, size, nullptr);
   });

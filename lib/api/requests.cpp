@@ -24,9 +24,10 @@ int bad_request(
 // Tell the user that the operation is over: a non-blocking handle goes, a persistent one rests.
 int finish(const char* function, ferry_request* request, const Status& status) {
   ferry_request_s* handle = *request;
-  const CallSite site = site_of(function, *handle);
   handle->started = false;
-  const Status kept = status;
+  if (status.ok() && handle->persistent()) return MPI_SUCCESS;
+  const CallSite site = site_of(function, *handle);
+  const Status kept = status; // lives in the handle
   if (!handle->persistent()) {
     delete handle;
     *request = FERRY_REQUEST_NULL;

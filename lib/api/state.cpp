@@ -11,10 +11,8 @@
 namespace ferry::core {
 namespace {
 
-using Holder = std::shared_ptr<Communicator>;
-
 int delete_state(MPI_Comm, int, void* value, void*) {
-  auto* holder = static_cast<Holder*>(value);
+  auto* holder = static_cast<StateHolder*>(value);
   (*holder)->detach();
   delete holder;
   return MPI_SUCCESS;
@@ -61,14 +59,6 @@ bool threaded() {
   return level == MPI_THREAD_MULTIPLE;
 }
 
-Holder* look_up(MPI_Comm comm) {
-  if (finalized.load(std::memory_order_relaxed)) require_mpi();
-  void* value = nullptr;
-  int found = 0;
-  PMPI_Comm_get_attr(comm, keyval(), &value, &found);
-  return found != 0 ? static_cast<Holder*>(value) : nullptr;
-}
-
 } // namespace
 
 void require_mpi() {
@@ -82,17 +72,19 @@ void require_mpi() {
       "call this between MPI_Init and MPI_Finalize");
 }
 
-Holder find_state(MPI_Comm comm) {
+StateHolder* find_state(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return nullptr;
-  Holder* holder = look_up(comm);
-  return holder != nullptr ? *holder : nullptr;
+  if (finalized.load(std::memory_order_relaxed)) require_mpi();
+  void* value = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(comm, keyval(), &value, &found);
+  return found != 0 ? static_cast<StateHolder*>(value) : nullptr;
 }
 
-int ranks_of(MPI_Comm comm) {
+int check_communicator(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) {
     throw Failure(ErrorKind::comm, "the communicator is MPI_COMM_NULL", "pass a communicator");
   }
-  if (Holder* holder = look_up(comm)) return (*holder)->ranks();
   int inter = 0;
   PMPI_Comm_test_inter(comm, &inter);
   if (inter != 0) {
@@ -104,13 +96,12 @@ int ranks_of(MPI_Comm comm) {
   return ranks;
 }
 
-Holder& state_of(MPI_Comm comm) {
-  if (Holder* holder = look_up(comm)) return *holder;
-  auto holder = std::make_unique<Holder>(
+StateHolder* make_state(MPI_Comm comm) {
+  auto holder = std::make_unique<StateHolder>(
       std::make_shared<Communicator>(make_mpi_bootstrap(comm), comm, name_of(comm), threaded()));
   register_active(*holder);
   PMPI_Comm_set_attr(comm, keyval(), holder.get());
-  return *holder.release();
+  return holder.release();
 }
 
 } // namespace ferry::core

@@ -8,14 +8,15 @@
 
 namespace ferry::core {
 
-// The state of a communicator, made at its first call: it hangs on an attribute, is not copied by
-// MPI_Comm_dup, and goes with MPI_Comm_free. ranks_of() has checked the communicator.
-[[nodiscard]] std::shared_ptr<Communicator>& state_of(MPI_Comm comm);
-// Ranks of a communicator; does not make a state. Throws Failure for what is no
-// intra-communicator.
-[[nodiscard]] int ranks_of(MPI_Comm comm);
-// The state if there is one, else null.
-[[nodiscard]] std::shared_ptr<Communicator> find_state(MPI_Comm comm);
+using StateHolder = std::shared_ptr<Communicator>;
+
+// The state of a communicator if it has one, else null.
+[[nodiscard]] StateHolder* find_state(MPI_Comm comm);
+// Ranks of a communicator that has no state yet. Throws Failure for what is no intra-communicator.
+[[nodiscard]] int check_communicator(MPI_Comm comm);
+// Make the state at the first call, after the check: it hangs on an attribute, is not copied by
+// MPI_Comm_dup, and goes with MPI_Comm_free.
+[[nodiscard]] StateHolder* make_state(MPI_Comm comm);
 // Throws Failure unless MPI runs.
 void require_mpi();
 

@@ -325,7 +325,10 @@ void Communicator::remember(LaneOp& op) {
   if (op.why == nullptr || op.told) return;
   op.told = true;
   last_path_ = op.path;
-  if (last_text_ != *op.why) {
+  const std::uint64_t generation = lane_ != nullptr ? lane_->plan_generation() : 0;
+  if (op.why != last_why_ || generation != last_generation_) {
+    last_why_ = op.why;
+    last_generation_ = generation;
     last_text_ = *op.why;
     tell(op.desc, op.path, last_text_);
   }

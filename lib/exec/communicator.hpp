@@ -91,7 +91,9 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   std::vector<LaneOp*> mpi_ops_; // carried by the MPI below, all at once
   std::vector<PersistentPlan*> plans_; // active ones
   Path last_path_ = Path::local;
-  std::string last_text_;
+  std::string last_text_; // copy of *last_why_, as it was in this generation of plans
+  const std::string* last_why_ = nullptr;
+  std::uint64_t last_generation_ = 0;
   std::set<std::string> told_; // lines of FERRY_VERBOSE that were printed
   std::atomic<unsigned> pokes_{0};
 };

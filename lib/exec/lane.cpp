@@ -116,6 +116,7 @@ Lane::SlotEntry& Lane::slot_entry(const CollectiveDesc& desc) {
   auto found = slot_plans_.find(key);
   if (found == slot_plans_.end()) {
     if (slot_plans_.size() >= kKeptPlans) slot_plans_.clear();
+    ++plan_generation_;
     const Schedule schedule = plan_collective(plan_input(team_, desc, limits_));
     SlotEntry entry{
         lower_slots(schedule, desc.in_place, desc.root),
@@ -132,6 +133,7 @@ Lane::RingEntry& Lane::ring_entry(const LaneOp& op, std::vector<BufferFacts> fac
   const auto found = ring_plans_.find(key);
   if (found != ring_plans_.end() && found->second.facts == facts) return found->second;
   if (ring_plans_.size() >= kKeptPlans) ring_plans_.clear();
+  ++plan_generation_;
   RingEntry entry;
   entry.facts = std::move(facts);
   PlanInput input = plan_input(team_, op.desc, limits_);

@@ -64,6 +64,8 @@ class Lane {
   void abandon();
 
   [[nodiscard]] std::string missing(const LaneOp& op) const;
+  // Changes when plans were dropped or replaced, so that an address no longer means the same plan.
+  [[nodiscard]] std::uint64_t plan_generation() const { return plan_generation_; }
   // A call of another rank under the same sequence number that does not fit to op, if there is one.
   [[nodiscard]] Status find_stray(const LaneOp& op) const;
 
@@ -110,6 +112,7 @@ class Lane {
   std::byte* stage_ = nullptr;
   std::uint64_t stage_bytes_ = 0;
   bool abandoned_ = false;
+  std::uint64_t plan_generation_ = 0;
   std::vector<Offer> offers_;
   std::unordered_map<Key, SlotEntry, KeyHash> slot_plans_;
   std::unordered_map<Key, RingEntry, KeyHash> ring_plans_;

@@ -91,7 +91,7 @@ void RingPlan::patch(std::size_t ring, std::uint64_t lap) {
 
 void RingPlan::start() {
   next_host_ = 0;
-  status_ = {};
+  if (!status_.ok()) status_ = {};
   running_ = true;
   rings_drained_ = list_.empty();
   // Entry signals first: peers may be waiting for nothing else.

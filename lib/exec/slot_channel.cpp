@@ -122,7 +122,7 @@ void SlotRun::begin(
   recv_ = static_cast<std::byte*>(recv);
   next_put_ = 0;
   next_get_ = 0;
-  status_ = {};
+  if (!status_.ok()) status_ = {};
 }
 
 bool SlotRun::has_arrived(const SlotChannel& channel) const {
