@@ -38,6 +38,7 @@ Job random_job(std::mt19937_64& random, Operation operation, int ranks) {
   job.input.handshake = random() % 2 == 0;
   job.input.attach = random() % 4 == 0;
   job.input.limits.slot_bytes = random() % 3 == 0 ? 0 : 64;
+  job.input.limits.direct_bytes = random() % 2 == 0 ? 64 : 8;
   job.input.limits.stage_bytes = 64;
   job.input.limits.stage_depth = 1 + static_cast<int>(random() % 3);
   const std::uint64_t sizes[] = {0, 1, 8, 63, 64, 65, 127, 128, 129, 1000, 5000};
@@ -126,7 +127,7 @@ TEST_CASE("verify: a copy, signal or wait left out is found") {
         job.input.operation = operation;
         job.input.ranks = 3;
         job.input.block_bytes = 300;
-        job.input.limits = {0, 64, 2};
+        job.input.limits = {0, 0, 64, 2};
         job.facts.assign(3, {mapped, mapped});
         for (int round = 0; round < 10; ++round) {
           CAPTURE(name_of(operation));
@@ -151,6 +152,24 @@ TEST_CASE("verify: a copy to the wrong place is found") {
     if (step.kind == StepKind::copy) step.to.offset += 1;
   }
   CHECK(verify(schedules, job.expectation(), 1) != "");
+}
+
+TEST_CASE("verify: steps beyond the slots or the stage that were asked for are found") {
+  for (std::uint64_t slot_bytes : {0, 64}) {
+    Job job;
+    job.input.operation = Operation::alltoall;
+    job.input.ranks = 3;
+    job.input.block_bytes = 60;
+    job.input.limits = {slot_bytes, slot_bytes, 64, 2};
+    job.facts.assign(3, {false, false});
+    auto schedules = job.plan();
+    CHECK(verify(schedules, job.expectation(), 1) == "");
+    schedules[2].stage_bytes /= 2;
+    schedules[2].slot_count -= 1;
+    // The last rank's own slot is not used, so one less still fits: two less do not.
+    schedules[2].slot_count -= 1;
+    CHECK(verify(schedules, job.expectation(), 1).find("rank 2: ") == 0);
+  }
 }
 
 TEST_CASE("print: a person can read which bytes go where") {

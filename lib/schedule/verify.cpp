@@ -44,6 +44,7 @@ class Verifier {
   void deliver(const Runner& runner, const Step& step, const std::vector<Segment>& data);
   void check_blocks(int rank);
   std::string leftovers() const;
+  std::string over_budget() const;
   SymbolicMemory& memory(const Place& place);
   void fault(const Runner& runner, const std::string& text);
   std::size_t ranks() const { return job_.size(); }
@@ -216,7 +217,30 @@ std::string Verifier::leftovers() const {
   return {};
 }
 
+// At most one ring each way for a pair, and no step beyond the slots and the stage that the
+// schedule asks for.
+std::string Verifier::over_budget() const {
+  for (const Schedule& schedule : job_) {
+    if (schedule.queues.size() > 2 * ranks()) {
+      return fmt::format("rank {} has {} queues", schedule.rank, schedule.queues.size());
+    }
+    const std::uint64_t slots =
+        static_cast<std::uint64_t>(schedule.slot_count) * schedule.slot_bytes;
+    for (const StepQueue& queue : schedule.queues) {
+      for (const Step& step : queue.steps) {
+        if (step.kind != StepKind::copy || step.to.rank != schedule.rank) continue;
+        const std::uint64_t end = step.to.offset + step.bytes;
+        const bool outside = (step.to.buffer == Buffer::slot && end > slots) ||
+                             (step.to.buffer == Buffer::stage && end > schedule.stage_bytes);
+        if (outside) return fmt::format("rank {}: {} is beyond", schedule.rank, print(step));
+      }
+    }
+  }
+  return {};
+}
+
 std::string Verifier::run() {
+  fault_ = over_budget();
   prepare();
   for (bool moving = true; moving && fault_.empty();) {
     Runner* best = nullptr;
