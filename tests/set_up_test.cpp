@@ -301,7 +301,7 @@ TEST_CASE("set-up: a thousand communicators and their plans leave no memory behi
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
   CHECK(live_bytes() < live + (64 << 10));
 #else
-  CHECK(live > 0);
+  static_cast<void>(live); // a sanitizer has its own allocator
 #endif
 }
 
