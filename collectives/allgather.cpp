@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <vector>
-
 #include "collectives/planner.hpp"
 #include "collectives/slots.hpp"
 #include "collectives/transfer.hpp"
@@ -29,16 +27,7 @@ Schedule plan_allgather(const PlanInput& input) {
     return slots.finish();
   }
   TransferBuilder transfers(input);
-  std::vector<int> staged;
-  for (int i = 1; i < input.ranks; ++i) {
-    const int to = (me + i) % input.ranks;
-    if (route_between(input, me, to) == Route::staged) {
-      staged.push_back(to);
-    } else {
-      transfers.send(to, source(me), slice(to, me), block, 0);
-    }
-  }
-  transfers.send_staged(staged, source(me), block, 0);
+  transfers.send_to_all(source(me), slice(me, me).offset, block);
   for (int i = 1; i < input.ranks; ++i) {
     const int from = (me + input.ranks - i) % input.ranks;
     transfers.receive(from, source(from), slice(me, from), block, 0);

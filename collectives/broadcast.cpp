@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <vector>
-
 #include "collectives/planner.hpp"
 #include "collectives/slots.hpp"
 #include "collectives/transfer.hpp"
@@ -28,16 +26,7 @@ Schedule plan_broadcast(const PlanInput& input) {
     transfers.receive(input.root, source, target, bytes, 0);
     return transfers.finish();
   }
-  std::vector<int> staged;
-  for (int i = 1; i < input.ranks; ++i) {
-    const int to = (me + i) % input.ranks;
-    if (route_between(input, me, to) == Route::staged) {
-      staged.push_back(to);
-    } else {
-      transfers.send(to, source, {Buffer::recv, to, 0}, bytes, 0);
-    }
-  }
-  transfers.send_staged(staged, source, bytes, 0);
+  transfers.send_to_all(source, target.offset, bytes);
   return transfers.finish();
 }
 

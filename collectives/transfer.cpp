@@ -129,6 +129,19 @@ void TransferBuilder::receive(int peer, Place from, Place to, std::uint64_t byte
   }
 }
 
+void TransferBuilder::send_to_all(Place from, std::uint64_t offset, std::uint64_t bytes) {
+  std::vector<int> staged;
+  for (int i = 1; i < input_.ranks; ++i) {
+    const int to = (input_.rank + i) % input_.ranks;
+    if (route_between(input_, input_.rank, to) == Route::staged) {
+      staged.push_back(to);
+    } else {
+      send(to, from, {Buffer::recv, to, offset}, bytes, 0);
+    }
+  }
+  send_staged(staged, from, bytes, 0);
+}
+
 void TransferBuilder::send_staged(
     const std::vector<int>& readers, Place from, std::uint64_t bytes, int region) {
   if (readers.empty()) return;

@@ -28,8 +28,9 @@ class TransferBuilder {
   void send(int peer, Place from, Place to, std::uint64_t bytes, int region);
   // This rank receives from `peer` what lies at `from` there into `to` here.
   void receive(int peer, Place from, Place to, std::uint64_t bytes, int region);
-  // Send through one stage that several readers share.
-  void send_staged(const std::vector<int>& readers, Place from, std::uint64_t bytes, int region);
+  // The same bytes to every other rank, at `offset` of its receive buffer, in rotated order; those
+  // who cannot reach the memory read one stage together.
+  void send_to_all(Place from, std::uint64_t offset, std::uint64_t bytes);
   // Both directions of a pair through stages, chunk by chunk, in the same memory.
   void exchange_in_place(int peer, Place block, std::uint64_t bytes);
   // Copy within this rank; after everything that others wait for.
@@ -39,6 +40,7 @@ class TransferBuilder {
   [[nodiscard]] Schedule finish();
 
  private:
+  void send_staged(const std::vector<int>& readers, Place from, std::uint64_t bytes, int region);
   std::vector<Step>& new_queue(int peer);
   Place stage_place(int rank, int region, std::uint64_t chunk) const;
   void note_stage(int region, std::uint64_t bytes);
