@@ -46,7 +46,10 @@ Status Backoff::slow_pause(bool (*ready)(void*), void* look) {
   }
   if (now < next_check_) return {};
   next_check_ = now + kCheckSeconds;
-  if (Status status = context_.check_peers(); !status.ok()) return status;
+  if (Status status = context_.check_peers(); !status.ok()) {
+    // What is waited for may have come just before the peer ended.
+    return ready(look) ? Status{} : status;
+  }
   if (policy_.warn_after > 0 && !warned_ && waited > policy_.warn_after) warn(waited);
   if (policy_.timeout > 0 && waited > policy_.timeout) {
     return {

@@ -128,10 +128,12 @@ void Communicator::drive() {
   });
   try {
     if (!queue_.empty() && !set_up()) return;
+    for (; !queue_.empty() && advance(*queue_.front()); queue_.pop_front()) {
+    }
   } catch (const Failure& failure) {
     fail(failure.status());
-  }
-  for (; !queue_.empty() && advance(*queue_.front()); queue_.pop_front()) {
+  } catch (const std::exception& error) {
+    fail({ErrorKind::other, error.what(), "please report this"});
   }
   note_busy();
   if (queue_.empty() && mpi_ops_.empty()) hold_.release();
@@ -178,8 +180,13 @@ void Communicator::fail(const Status& status) {
     op->phase = LaneOp::Phase::complete;
   }
   queue_.clear();
+  for (LaneOp* op : mpi_ops_) {
+    op->status = status;
+    op->phase = LaneOp::Phase::complete;
+  }
+  mpi_ops_.clear();
   for (PersistentPlan* plan : plans_) {
-    plan->abandon();
+    plan->abandon(status);
     plan->set_active(false);
   }
   plans_.clear();
@@ -229,7 +236,7 @@ void Communicator::end_misfit() {
 void Communicator::fail_plan(PersistentPlan& plan, const Status& status) {
   const std::lock_guard lock(mutex_);
   fail(status);
-  plan.abandon();
+  plan.abandon(status);
 }
 
 Status Communicator::wait(PersistentPlan& plan) {
@@ -369,6 +376,9 @@ void Communicator::poke() {
   if (now < next_misfit_look_) return;
   next_misfit_look_ = now + kMisfitSeconds;
   end_misfit();
+  drive();
+  const Status alive = busy() ? team_.check_alive() : Status{};
+  if (!alive.ok()) fail(alive);
 }
 
 } // namespace ferry::core

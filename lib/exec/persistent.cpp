@@ -51,7 +51,8 @@ void PersistentPlan::give_back() {
   bury_block(block, static_cast<std::size_t>(team_.ranks() - 1));
 }
 
-void PersistentPlan::abandon() {
+void PersistentPlan::abandon(const Status& status) {
+  broken_ = status;
   rings_.reset();
   block_ = nullptr;
 }
@@ -163,6 +164,7 @@ Poll PersistentPlan::progress() {
 }
 
 const Status& PersistentPlan::status() const {
+  if (!broken_.ok()) return broken_;
   static const Status fine;
   switch (schedule_.path) {
     case Path::slots:

@@ -33,7 +33,7 @@ class PersistentPlan {
   [[nodiscard]] const Status& status() const;
   [[nodiscard]] std::string missing() const;
   // After an error: keep memory that peers may touch, stop all packets.
-  void abandon();
+  void abandon(const Status& status);
 
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
   [[nodiscard]] const CollectiveDesc& desc() const { return desc_; }
@@ -61,6 +61,7 @@ class PersistentPlan {
   MpiPath mpi_;
   CommHold hold_;
   std::uint64_t epoch_ = 0;
+  Status broken_;
   bool active_ = false;
 };
 
