@@ -97,10 +97,9 @@ StepState Decoder::execute(PacketKind kind, const std::uint32_t* dw, std::uint64
       return fill(dw);
     case PacketKind::trap:
       return trap();
-    case PacketKind::nop:
-      break;
+    default:
+      return bad(fmt::format("{} is not executed", device::packet_of(kind).name));
   }
-  return StepState::done;
 }
 
 StepState Decoder::copy(const std::uint32_t* dw) {
