@@ -199,14 +199,14 @@ TEST_CASE("a handle is plain data that begins with size and version") {
   CHECK(HostRing(4096, Producers::several).handle().stamps != nullptr);
 }
 
-TEST_CASE("a ring is a power of two of at least 128 bytes") {
+TEST_CASE("a ring is a power of two of at least 64 bytes") {
   CHECK_THROWS_AS(HostRing(0), ferry::core::Failure);
-  CHECK_THROWS_AS(HostRing(64), ferry::core::Failure);
+  CHECK_THROWS_AS(HostRing(32), ferry::core::Failure);
   CHECK_THROWS_AS(HostRing(384), ferry::core::Failure);
-  CHECK_NOTHROW(HostRing(128));
+  CHECK_NOTHROW(HostRing(64));
 }
 
-TEST_CASE("capacity is strict and counts the padding") {
+TEST_CASE("capacity is strict and counts the padding (row 23)") {
   HostRing memory(128);
   const RingHandle& ring = memory.handle();
   const SingleProducer producer(ring);
@@ -274,7 +274,7 @@ TEST_CASE("padding beyond the count of one NOP continues in single NOPs") {
   CHECK(ring.base[0] == kPoison);
 }
 
-TEST_CASE("copies of a handle share one hint, which never goes back") {
+TEST_CASE("copies of a handle share one hint, which never goes back (row 16)") {
   HostRing memory(128);
   const RingHandle ring = memory.handle();
   const SingleProducer first(ring);
@@ -287,7 +287,7 @@ TEST_CASE("copies of a handle share one hint, which never goes back") {
   CHECK(*ring.rptr_hint == 64);
 }
 
-TEST_CASE("a producer that is held up holds up no other, and its packets come out first") {
+TEST_CASE("a producer that is held up holds up no other, and its packets come out first (row 18)") {
   HostRing memory(512, Producers::several);
   const RingHandle& ring = memory.handle();
   const MultiProducer producer(ring);
@@ -305,7 +305,7 @@ TEST_CASE("a producer that is held up holds up no other, and its packets come ou
   CHECK(reader.problem == "");
 }
 
-TEST_CASE("a producer that finds another one publishing leaves its packets to that one") {
+TEST_CASE("a producer that finds another one publishing leaves its packets to that one (row 19)") {
   HostRing memory(512, Producers::several);
   const RingHandle& ring = memory.handle();
   const MultiProducer producer(ring);
@@ -385,7 +385,7 @@ TEST_CASE("a consumer believes no doorbell that cannot be") {
   }
 }
 
-TEST_CASE("a doorbell a full ring ahead is fine, and nothing beyond it is consumed") {
+TEST_CASE("a doorbell a full ring ahead is fine, and nothing beyond it is consumed (row 21)") {
   Queue queue(4096);
   queue.publish(4096);
   *queue.ring().wptr = 4100; // a later submission that has not rung yet

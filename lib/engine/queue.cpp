@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kSmallestRing = 4 * device::kRingUnit;
+constexpr std::size_t kSmallestRing = 2 * device::kRingUnit;
 constexpr int kCursors = 7;
 
 } // namespace

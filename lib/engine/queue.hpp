@@ -20,7 +20,7 @@ enum class Producers { one, several };
 // Owns the memory of a ring: zeroed, page aligned, each cursor on its own cache line.
 class HostRing {
  public:
-  // Throws Failure unless ring_bytes is a power of two of at least 128.
+  // Throws Failure unless ring_bytes is a power of two of at least 64.
   explicit HostRing(std::size_t ring_bytes, Producers producers = Producers::one);
   [[nodiscard]] device::RingHandle& handle() noexcept { return handle_; }
   [[nodiscard]] const device::RingHandle& handle() const noexcept { return handle_; }
