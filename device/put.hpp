@@ -18,6 +18,8 @@ enum class PutStatus : std::uint32_t {
   would_block, // no room in the ring now; nothing was posted, try again later
   bad_address, // null, wrapping around, or a signal that is not 8-byte aligned
   too_long, // more packets than one reservation may hold
+  timed_out, // the backoff gave up: nothing is known about the data, and it must not be used
+  bad_team, // a handle of another version, or no such peer
 };
 
 struct PutResult {
@@ -98,6 +100,9 @@ FERRY_DEVICE_FN PutResult put_signal(
 
 // Adds value to *signal after everything that was posted to this queue before.
 template <class Queue>
+requires requires(const Queue& queue) {
+  queue.ring();
+}
 FERRY_DEVICE_FN PutResult
 signal(const Queue& queue, std::uint64_t* signal_word, std::uint64_t value = 1) {
   return put_signal(queue, nullptr, nullptr, 0, signal_word, value);
