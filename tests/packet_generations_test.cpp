@@ -11,6 +11,7 @@
 
 #include "device/packet.hpp"
 #include "device/packet_print.hpp"
+#include "lib/engine/decoder.hpp"
 
 using namespace ferry::device;
 using Dwords = std::vector<std::uint32_t>;
@@ -302,5 +303,25 @@ TEST_CASE("what was built is printed with its fields, and is a line of a dump") 
     std::vector<std::string> lines;
     CHECK(print_ring(ring, generation, [&](const std::string& line) { lines.push_back(line); }));
     CHECK(lines == expected);
+  }
+}
+
+TEST_CASE("the decoder has a branch for every packet, which asks for windows before it touches") {
+  for (const Generation generation : kAll) {
+    for (const Packet& packet : kPacketTable) {
+      Built made = build_for(generation, packet.kind);
+      if (made.status != PacketStatus::ok) continue;
+      CAPTURE(packet.name);
+      made.dw.resize(packet_dwords(packet, generation, made.dw.data()));
+      ferry::core::Decoder decoder;
+      decoder.set_generation(generation);
+      std::uint64_t used = 0;
+      const auto state = decoder.step(made.dw.data(), made.dw.size(), made.dw.size(), &used);
+      const bool touches = packet.kind != PacketKind::nop && packet.kind != PacketKind::trap;
+      CHECK(state == (touches ? ferry::core::StepState::failed : ferry::core::StepState::done));
+      const std::string& cause = decoder.error().cause;
+      CHECK_MESSAGE((cause.find("window") != std::string::npos) == touches, cause);
+      CHECK(used == made.dw.size());
+    }
   }
 }

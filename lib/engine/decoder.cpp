@@ -12,6 +12,7 @@
 #include "device/copy.hpp"
 #include "device/platform.hpp"
 #include "lib/engine/cross_memory.hpp"
+#include "lib/engine/decoder_generation.hpp"
 
 namespace ferry::core {
 
@@ -61,6 +62,7 @@ StepState compare(std::uint32_t function, Word value, Word reference) {
 StepState Decoder::step(
     const std::uint32_t* dw, std::uint64_t published, std::uint64_t contiguous,
     std::uint64_t* used) {
+  if (generation_) return step_generation(dw, published, contiguous, used);
   const PacketInfo* const info = device::find_packet(dw[0]);
   if (info == nullptr) return bad(fmt::format("unknown packet {:#010x}", dw[0]));
   if ((dw[0] >> 16 << 16 & ~info->header_bits) != 0) {
@@ -97,25 +99,28 @@ StepState Decoder::execute(PacketKind kind, const std::uint32_t* dw, std::uint64
       return fill(dw);
     case PacketKind::trap:
       return trap();
-    default:
+    default: // not in kPackets
       return bad(fmt::format("{} is not executed", device::packet_of(kind).name));
   }
 }
 
 StepState Decoder::copy(const std::uint32_t* dw) {
   const std::uint64_t bytes = std::uint64_t{dw[1]} + 1;
-  const Place from{nullptr, join(dw + 3)};
-  const Place to{nullptr, join(dw + 5)};
   if (bytes > device::kMaxCopyBytes || dw[2] != 0) {
     return bad(fmt::format(
         "COPY_LINEAR with count {:#010x} and parameters {:#010x}, which are not understood", dw[1],
         dw[2]));
   }
-  const Window* const source = find(from.address, bytes, false, source_hint_);
-  if (source == nullptr) return outside("COPY_LINEAR from", from.address, bytes, false);
-  const Window* const destination = find(to.address, bytes, true, destination_hint_);
-  if (destination == nullptr) return outside("COPY_LINEAR to", to.address, bytes, true);
-  return move({destination, to.address}, {source, from.address}, bytes);
+  return transfer("COPY_LINEAR", join(dw + 5), join(dw + 3), bytes);
+}
+
+StepState Decoder::transfer(
+    const char* packet, std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  const Window* const source = find(from, bytes, false, source_hint_);
+  if (source == nullptr) return outside(packet, " from", from, bytes, false);
+  const Window* const destination = find(to, bytes, true, destination_hint_);
+  if (destination == nullptr) return outside(packet, " to", to, bytes, true);
+  return move({destination, to}, {source, from}, bytes);
 }
 
 StepState Decoder::move(const Place& to, const Place& from, std::uint64_t bytes) {
@@ -144,9 +149,14 @@ StepState Decoder::write(const std::uint32_t* dw, std::uint64_t dwords) {
   if (dw[3] >= device::kMaxWriteDwords || address % 4 != 0) {
     return bad(fmt::format("WRITE_LINEAR to {:#x} with count {:#010x}", address, dw[3]));
   }
+  return write_words(address, dw + 4, dwords);
+}
+
+StepState Decoder::write_words(
+    std::uint64_t address, const std::uint32_t* words, std::uint64_t dwords) {
   const Window* const window = find(address, dwords * 4, true, destination_hint_);
-  if (window == nullptr) return outside("WRITE_LINEAR to", address, dwords * 4, true);
-  const StepState state = push({window, address}, dw + 4, dwords * 4);
+  if (window == nullptr) return outside("WRITE_LINEAR", " to", address, dwords * 4, true);
+  const StepState state = push({window, address}, words, dwords * 4);
   if (state == StepState::done) announce(*window);
   return state;
 }
@@ -158,14 +168,18 @@ StepState Decoder::fill(const std::uint32_t* dw) {
       (dw[0] & 0xc0000000u) != device::kFillDword) {
     return bad(fmt::format("CONST_FILL of {} bytes at {:#x} is not one of dwords", bytes, address));
   }
+  return fill_words(address, dw[3], bytes);
+}
+
+StepState Decoder::fill_words(std::uint64_t address, std::uint32_t pattern, std::uint64_t bytes) {
   const Window* const window = find(address, bytes, true, destination_hint_);
-  if (window == nullptr) return outside("CONST_FILL to", address, bytes, true);
+  if (window == nullptr) return outside("CONST_FILL", " to", address, bytes, true);
   if (window->pid == 0) {
-    std::fill_n(local<std::uint32_t>(address), bytes / 4, dw[3]);
+    std::fill_n(local<std::uint32_t>(address), bytes / 4, pattern);
     return StepState::done;
   }
   std::array<std::uint32_t, 1024> block;
-  block.fill(dw[3]);
+  block.fill(pattern);
   StepState state = StepState::done;
   for (std::uint64_t at = 0; at < bytes && state == StepState::done; at += sizeof block) {
     const std::uint64_t length = std::min<std::uint64_t>(sizeof block, bytes - at);
@@ -208,11 +222,16 @@ StepState Decoder::poll(const std::uint32_t* dw) {
 }
 
 StepState Decoder::poll64(const std::uint32_t* dw) {
-  const std::uint64_t address = join(dw + 1);
-  if (word("POLL_MEM_64B", address, 8, false, poll_hint_) == nullptr) return StepState::failed;
-  const std::uint64_t value = device::load_acquire(local<std::uint64_t>(address)) & join(dw + 5);
-  const StepState state = compare(dw[0] >> 28 & 7, value, join(dw + 3));
-  return state == StepState::failed ? bad("POLL_MEM_64B with function 7") : state;
+  return hold64("POLL_MEM_64B", dw[0] >> 28 & 7, join(dw + 1), join(dw + 3), join(dw + 5));
+}
+
+StepState Decoder::hold64(
+    const char* packet, std::uint32_t function, std::uint64_t address, std::uint64_t reference,
+    std::uint64_t mask) {
+  if (word(packet, address, 8, false, poll_hint_) == nullptr) return StepState::failed;
+  const std::uint64_t value = device::load_acquire(local<std::uint64_t>(address)) & mask;
+  const StepState state = compare(function, value, reference);
+  return state == StepState::failed ? bad(fmt::format("{} with function 7", packet)) : state;
 }
 
 // An interrupt to the host of this queue: it may sleep until its queue comes here.
@@ -229,7 +248,7 @@ const Window* Decoder::word(
   }
   const Window* const window = find(address, bytes, write, hint);
   if (window == nullptr) {
-    outside(packet, address, bytes, write);
+    outside(packet, "", address, bytes, write);
   } else if (window->pid != 0) {
     bad(fmt::format(
         "{} at {:#x} in window {}: a word of process {}, which this process cannot map", packet,
@@ -245,9 +264,10 @@ StepState Decoder::bad(std::string cause) {
 }
 
 StepState Decoder::outside(
-    const char* packet, std::uint64_t address, std::uint64_t bytes, bool write) {
+    const char* packet, const char* where, std::uint64_t address, std::uint64_t bytes, bool write) {
   return bad(fmt::format(
-      "{} {:#x} ({} bytes) lies in no {}window", packet, address, bytes, write ? "writable " : ""));
+      "{}{} {:#x} ({} bytes) lies in no {}window", packet, where, address, bytes,
+      write ? "writable " : ""));
 }
 
 StepState Decoder::unreached(const Window& window, int error) {
