@@ -51,4 +51,8 @@ struct Team {
 // The engine of this process, as configured.
 [[nodiscard]] Engine& process_engine();
 
+// For tests: an engine in place of the configured one, which lives until the process ends. Called
+// by one thread before any other uses process_engine(); false when it comes too late.
+[[nodiscard]] bool install_engine(Engine& engine);
+
 } // namespace ferry::core
