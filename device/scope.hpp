@@ -51,7 +51,11 @@ FERRY_DEVICE_FN std::uint32_t wave_rank() {
 }
 
 FERRY_DEVICE_FN std::uint32_t wave_size() {
+#if __has_builtin(__builtin_amdgcn_wavefrontsize)
   return __builtin_amdgcn_wavefrontsize();
+#else
+  return __AMDGCN_WAVEFRONT_SIZE; // older compilers
+#endif
 }
 
 FERRY_DEVICE_FN void wave_barrier() {
