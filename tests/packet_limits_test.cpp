@@ -2,6 +2,7 @@
 // What builders refuse on each generation, the table's own consistency, and dumps that are wrong.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -199,6 +200,19 @@ TEST_CASE("no bit of a packet belongs to two fields") {
       });
     }
   }
+}
+
+TEST_CASE("a field of 48 bits keeps to its dwords (1.8)") {
+  const Field field =
+      field_of(packet_of(PacketKind::subwindow_large), G::gfx942, FieldId::source_slice_pitch);
+  Dwords dw(20, 0);
+  store_value(field, dw.data(), 0xabcd'1234'5678);
+  CHECK(dw[7] == 0x1234'5678);
+  CHECK(dw[8] == 0x0000'abcd);
+  CHECK(std::count(dw.begin(), dw.end(), 0u) == 18);
+  dw[8] |= 0xffff'0000;
+  CHECK(field_value(field, dw.data()) == 0xabcd'1234'5678);
+  CHECK(max_stored(field) == 0xffff'ffff'ffff);
 }
 
 TEST_CASE("a dump names what it does not know, with its offset") {
