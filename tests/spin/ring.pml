@@ -27,7 +27,9 @@
 /* STOPS: 1 reserved, 2 placed, 3 arrived, 4 wptr stored. */
 #define STOP_AT(point) \
   if \
-  :: STOP == point && me == 0 && k == STOP_IN -> d_step { stopped_begin = base; halted = true }; goto end_stopped \
+  :: STOP == point && me == 0 && k == STOP_IN -> \
+    d_step { stopped_begin = base; halted = true }; \
+    goto end_stopped \
   :: else -> skip \
   fi
 

@@ -2,7 +2,8 @@
 // Slots and credits of lib/exec/slot_channel.cpp: calls of a lane whose blocks go through slots,
 // each a broadcast from one of two roots or an allgather, the same on every rank, in any mixture.
 // A slot is used again DEPTH calls later, once its readers have completed the call that used it. A
-// message of call s tells that its writer has completed s - 1; else the `done` words (here `completed`) are read.
+// message of call s tells that its writer has completed s - 1; else the `done` words are read, here
+// called `completed`.
 
 #ifndef RANKS
 #define RANKS 3
