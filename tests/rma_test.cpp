@@ -349,6 +349,9 @@ TEST_CASE("a full ring is an answer to all lanes, and those that wait find room"
   const TeamHandle mine = team.handle(0);
   team.hold(0, 1, true);
   for (int i = 0; i < 3; ++i) REQUIRE(signal(mine, 1).status == PutStatus::done);
+  // Row 20: with room for the copy and none for the signal, neither is posted.
+  CHECK(put_signal(mine, 1, 0, team.source(0), 8).status == PutStatus::would_block);
+  CHECK(reserved(team) == 96);
   REQUIRE(put_nbi(mine, 1, 0, team.source(0), 8).status == PutStatus::done); // 124 of 128 bytes
   std::atomic<int> refused = 0;
   run_lanes<Wave>(4, [&](const Wave& scope) {
