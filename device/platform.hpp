@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// The only file that asks which compiler this is. Everything above it is written once, with the
+// The file, with scope.hpp for its lanes, that asks which compiler this is. Everything above it is written once, with the
 // operations below: 32 and 64-bit words, always at system scope, because the other side of a word
 // may be another process, another GPU or a copy engine.
 

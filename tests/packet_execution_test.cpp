@@ -13,6 +13,7 @@
 
 #include "device/packet.hpp"
 #include "lib/engine/decoder.hpp"
+#include "lib/engine/queue.hpp"
 
 using namespace ferry::core;
 using namespace ferry::device;
@@ -344,4 +345,20 @@ TEST_CASE("random dwords behind known headers stay inside the windows, on every 
   CHECK(done > 2000);
   CHECK(failed > 2000);
   CHECK(m.fixed == std::array<std::uint64_t, 64>{});
+}
+
+TEST_CASE("packet execution: a queue takes the packets of the generation that it was told") {
+  for (const G generation : {G::gfx942, G::gfx90a}) {
+    Memory m;
+    Queue queue(256);
+    queue.set_windows(&m.windows);
+    queue.set_generation(generation);
+    const auto before = m.word(64);
+    const Dwords swap = made(Build<G::gfx942>::swap, m.address(0), m.address(64), 64);
+    std::copy(swap.begin(), swap.end(), queue.image());
+    queue.publish(swap.size() * sizeof(std::uint32_t));
+    const bool has_swap = generation == G::gfx942;
+    CHECK(queue.consume(1) == (has_swap ? QueueState::drained : QueueState::failed));
+    CHECK((m.word(0) == before) == has_swap);
+  }
 }

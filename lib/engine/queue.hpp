@@ -59,6 +59,10 @@ class Queue {
   void set_windows(const WindowSet* windows) noexcept { decoder_.set_windows(windows); }
   // self is the rank that owns this queue; hook runs for signals to others (see Decoder).
   void set_hook(SignalHook hook, int self) noexcept { decoder_.set_hook(hook, self); }
+  // Whose packets it takes; without this those that Ferry's own plans use.
+  void set_generation(device::Generation generation) noexcept {
+    decoder_.set_generation(generation);
+  }
   // The number by which error texts call this queue.
   void set_id(int id) noexcept { id_ = id; }
   [[nodiscard]] int id() const noexcept { return id_; }
