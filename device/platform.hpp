@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// The file, with scope.hpp for its lanes, that asks which compiler this is. All else is written once,
-// with the operations below: 32 and 64-bit words, always at system scope: the other side of a word
-// may be another process, another GPU or a copy engine.
+// The file, with scope.hpp for its lanes, that asks which compiler this is. All else is written
+// once, with the operations below: 32 and 64-bit words, always at system scope: the other side of a
+// word may be another process, another GPU or a copy engine.
 
 #include <cstdint>
 

@@ -78,7 +78,7 @@ struct Pair {
     team.ranks = 2;
     team.peers = peers;
     team.window_bytes = sizeof windows[0];
-    team.threshold = 256;
+    team.threshold = ferry::device::kSoftwareThreshold.bytes;
     team.counts = counts[rank];
     team.landed = &landed;
     return team;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -113,3 +117,28 @@ TEST_CASE("hygiene: case 95: no mapping of a file that still lies in /dev/shm") 
 }
 
 TEST_SUITE_END();
+
+TEST_CASE("hygiene: row 69: a child made by fork is told that it cannot call") {
+  char byte = 0;
+  REQUIRE(ferry_bcast(&byte, 1, MPI_BYTE, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ferry_call call{};
+    call.size = sizeof call;
+    call.operation = FERRY_BCAST;
+    call.form = FERRY_BLOCKING;
+    call.flags = FERRY_NO_ERROR_HANDLER;
+    call.recvbuf = &byte;
+    call.recvcount = 1;
+    call.recvtype = MPI_BYTE;
+    call.comm = MPI_COMM_WORLD;
+    const int code = ferry_collective(&call, nullptr);
+    const bool told = std::strstr(ferry_error_text(), "forked") != nullptr;
+    _exit(code == MPI_ERR_OTHER && told ? 0 : 1);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(ferry_bcast(&byte, 1, MPI_BYTE, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
+}

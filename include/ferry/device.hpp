@@ -19,3 +19,4 @@
 #include "device/scope.hpp"
 #include "device/signal.hpp"
 #include "device/team.hpp"
+#include "device/threshold.hpp"

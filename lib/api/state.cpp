@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "lib/api/state.hpp"
 
+#include <pthread.h>
 #include <atomic>
 #include <cstdio>
 
@@ -19,6 +20,7 @@ int delete_state(MPI_Comm, int, void* value, void*) {
 }
 
 std::atomic<bool> finalized{false};
+std::atomic<bool> in_child{false}; // of a fork: MPI and the mappings of peers belong to the parent
 
 int note_finalize(MPI_Comm, int, void*, void*) {
   finalized.store(true, std::memory_order_relaxed);
@@ -32,6 +34,7 @@ int make_keyval() {
   PMPI_Comm_size(MPI_COMM_WORLD, &world);
   const std::string complaint = launcher_complaint(world);
   if (!complaint.empty()) std::fprintf(stderr, "ferry: %s\n", complaint.c_str());
+  pthread_atfork(nullptr, nullptr, [] { in_child.store(true, std::memory_order_relaxed); });
   int watch = MPI_KEYVAL_INVALID;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, note_finalize, &watch, nullptr);
   PMPI_Comm_set_attr(MPI_COMM_SELF, watch, nullptr);
@@ -75,6 +78,11 @@ void require_mpi() {
 StateHolder* find_state(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return nullptr;
   if (finalized.load(std::memory_order_relaxed)) require_mpi();
+  if (in_child.load(std::memory_order_relaxed)) {
+    throw Failure(
+        ErrorKind::other, "this process was forked from one that uses Ferry",
+        "call Ferry in the parent, or let the child execute a program of its own");
+  }
   void* value = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(comm, keyval(), &value, &found);
