@@ -178,6 +178,32 @@ TEST_CASE("set-up: another configuration on one rank is an error on all, with it
   CHECK(told == 3);
 }
 
+TEST_CASE("set-up: a communicator whose set-up ended with an error says so at every later call") {
+  Faults faults;
+  const auto meeting = std::make_shared<Meeting>(2);
+  std::atomic<int> told{0};
+  run_ranks(2, faults, [&](int rank) {
+    const auto tamper = [](int other, RankCard& card) {
+      if (other == 1) card.config.stage_bytes += 4096;
+    };
+    const Comm comm = std::make_shared<Communicator>(
+        std::make_unique<ThreadBootstrap>(meeting, rank, tamper), MPI_COMM_NULL, "a bad one");
+    Operands operands(
+        {Operation::alltoall, false, 0, 64}, rank, 2, Memory::foreign, Memory::foreign);
+    for (int call = 0; call < 3; ++call) {
+      try {
+        static_cast<void>(comm->make_plan(operands.desc(Form::persistent)));
+      } catch (const Failure& failure) {
+        if (failure.status().kind == ErrorKind::configuration) ++told;
+      }
+    }
+    const Status status = run_blocking(comm, operands.desc(Form::blocking));
+    if (status.kind == ErrorKind::configuration) ++told;
+  });
+  CHECK(faults.first() == "");
+  CHECK(told == 2 * 4);
+}
+
 namespace {
 
 // A process that does nothing until it is ended, for a rank to be taken for.

@@ -69,7 +69,13 @@ void Communicator::detach() {
 
 bool Communicator::set_up() {
   if (ready_) return true;
-  if (set_up_->progress() == Poll::pending) return false;
+  if (!broken_.ok()) throw Failure(broken_);
+  try {
+    if (set_up_->progress() == Poll::pending) return false;
+  } catch (const Failure& failure) {
+    fail(failure.status()); // a set-up that ended so is not looked at again
+    throw;
+  }
   if (team_.topology.shared) {
     const BlockLayout layout = lane_layout(config(), team_.ranks());
     lane_ = std::make_unique<Lane>(team_, layout, set_up_->take_lane_block());
@@ -247,17 +253,27 @@ Status Communicator::wait(PersistentPlan& plan) {
   return status;
 }
 
-// Two exchanges of offers through the bootstrap, waited for like everything else.
-void Communicator::exchange(
-    const Offer& mine, std::vector<Offer>& all, const PersistentPlan& plan) {
-  all.resize(static_cast<std::size_t>(team_.ranks()));
-  bootstrap_->start_allgather(&mine, sizeof mine, all.data());
+// Offers of all ranks through the bootstrap, waited for like everything else.
+std::vector<Offer> Communicator::exchange(const Offer& mine, const PersistentPlan& plan) {
+  struct Flight {
+    Offer mine;
+    std::vector<Offer> all;
+  };
+  auto flight = std::make_unique<Flight>();
+  flight->mine = mine;
+  flight->all.resize(static_cast<std::size_t>(team_.ranks()));
+  bootstrap_->start_allgather(&flight->mine, sizeof(Offer), flight->all.data());
   Wait context(*this, nullptr, &plan);
   const Status status = wait_until(policy(), context, [&] {
     const std::lock_guard lock(mutex_);
     return bootstrap_->test() ? Poll::ready : Poll::pending;
   });
-  if (!status.ok()) throw Failure(status);
+  if (status.ok()) return std::move(flight->all);
+  // The exchange may still be under way, so its memory stays, and no other may begin.
+  static_cast<void>(flight.release());
+  const std::lock_guard lock(mutex_);
+  fail(status);
+  throw Failure(status);
 }
 
 std::unique_ptr<PersistentPlan> Communicator::make_plan(const CollectiveDesc& desc) {
@@ -271,11 +287,8 @@ std::unique_ptr<PersistentPlan> Communicator::make_plan(const CollectiveDesc& de
   if (carried_by_mpi()) {
     plan->compile_mpi(comm_, team_.topology.why_not_shared);
   } else {
-    std::vector<Offer> offers;
-    exchange(plan->offer(), offers, *plan);
-    const Offer placed = plan->compile(offers);
-    exchange(placed, offers, *plan);
-    plan->link(comm_, std::move(offers));
+    const Offer placed = plan->compile(exchange(plan->offer(), *plan));
+    plan->link(comm_, exchange(placed, *plan));
   }
   const std::lock_guard lock(mutex_);
   tell(desc, plan->schedule().path, plan->explain());
@@ -288,7 +301,8 @@ void Communicator::finish_set_up(const PersistentPlan& plan) {
     const std::lock_guard lock(mutex_);
     return set_up() ? Poll::ready : Poll::pending;
   });
-  if (!status.ok()) throw Failure(status);
+  const std::lock_guard lock(mutex_);
+  if (!status.ok()) fail(status);
   if (!broken_.ok()) throw Failure(broken_);
 }
 

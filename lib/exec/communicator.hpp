@@ -69,7 +69,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   void end_misfit();
   WaitPolicy policy();
   void fail_plan(PersistentPlan& plan, const Status& status);
-  void exchange(const Offer& mine, std::vector<Offer>& all, const PersistentPlan& plan);
+  std::vector<Offer> exchange(const Offer& mine, const PersistentPlan& plan);
   void finish_set_up(const PersistentPlan& plan);
   void drive_plans();
   void note_busy() { set_busy(!queue_.empty() || !plans_.empty() || !mpi_ops_.empty()); }

@@ -36,7 +36,6 @@ class PersistentPlan {
   void abandon(const Status& status);
 
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
-  [[nodiscard]] const CollectiveDesc& desc() const { return desc_; }
   // In flight: started, and not yet seen complete by its communicator.
   [[nodiscard]] bool active() const { return active_; }
   void set_active(bool active) { active_ = active; }

@@ -45,7 +45,6 @@ class RingPlan {
   [[nodiscard]] const Status& status() const { return status_; }
   // What is missing, for people.
   [[nodiscard]] std::string missing() const;
-  [[nodiscard]] std::size_t queues() const { return queues_.size(); }
 
  private:
   struct Lap {
