@@ -11,26 +11,21 @@
 
 namespace ferry::core {
 
+// A queue offers its engine no more than consume(), which carries packets out whole and at once.
+// The model takes them one by one and lets them land later, with the decoder, position and errors
+// of the queue.
+struct QueueInside {
+  static Decoder& decoder_of(Queue& queue) { return queue.decoder_; }
+  static std::uint64_t& position_of(Queue& queue) { return queue.position_; }
+  static QueueState fail_queue(Queue& queue, const Status& error) {
+    return queue.fail(error.kind, error.cause);
+  }
+};
+
 namespace {
 
 using device::PacketKind;
 using std::uint64_t;
-
-// A queue offers its engine no more than consume(), which carries packets out whole and at once.
-// The model takes them one by one and lets them land later, with the decoder, position and errors
-// of the queue. Explicit instantiation may name private members; these become functions here.
-template <auto decoder, auto position, auto fail>
-struct Inside {
-  friend Decoder& decoder_of(Queue& queue) { return queue.*decoder; }
-  friend uint64_t& position_of(Queue& queue) { return queue.*position; }
-  friend QueueState fail_queue(Queue& queue, const Status& error) {
-    return (queue.*fail)(error.kind, error.cause);
-  }
-};
-Decoder& decoder_of(Queue& queue);
-uint64_t& position_of(Queue& queue);
-QueueState fail_queue(Queue& queue, const Status& error);
-template struct Inside<&Queue::decoder_, &Queue::position_, &Queue::fail>;
 
 uint64_t mix(uint64_t value) {
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
@@ -142,7 +137,7 @@ QueueState ModelQueue::turn(Queue& queue) {
   if (queue.consume(0) == QueueState::failed) return QueueState::failed;
   // Pairs with the release of the doorbell: everything below it was written before.
   const uint64_t doorbell = device::load_acquire(queue.ring().doorbell);
-  if (under_way_.empty() && position_of(queue) == doorbell) return QueueState::drained;
+  if (under_way_.empty() && QueueInside::position_of(queue) == doorbell) return QueueState::drained;
   if (stands_still()) return QueueState::blocked;
   held_ = false;
   bool moved = false;
@@ -151,7 +146,7 @@ QueueState ModelQueue::turn(Queue& queue) {
     if (queue.failed()) return QueueState::failed;
     moved = true;
   }
-  if (under_way_.empty() && position_of(queue) == doorbell) return QueueState::drained;
+  if (under_way_.empty() && QueueInside::position_of(queue) == doorbell) return QueueState::drained;
   return moved ? QueueState::advanced : QueueState::blocked;
 }
 
@@ -171,7 +166,7 @@ bool ModelQueue::step(Queue& queue, uint64_t doorbell) {
     if (may_land(i)) choices.push_back(i);
   }
   const std::size_t start_next = under_way_.size();
-  if (may_start(position_of(queue), doorbell)) choices.push_back(start_next);
+  if (may_start(QueueInside::position_of(queue), doorbell)) choices.push_back(start_next);
   if (choices.empty()) return false;
   const std::size_t choice = choices[random_.below(choices.size())];
   if (choice == start_next) {
@@ -203,7 +198,7 @@ bool ModelQueue::may_land(std::size_t index) const {
 
 void ModelQueue::start(Queue& queue, uint64_t doorbell) {
   const device::RingHandle& ring = queue.ring();
-  const uint64_t position = position_of(queue);
+  const uint64_t position = QueueInside::position_of(queue);
   const uint64_t at = position & (ring.bytes - 1);
   const std::uint32_t* const dw = ring.base + at / 4;
   const uint64_t published = (doorbell - position) / 4;
@@ -222,8 +217,8 @@ void ModelQueue::start(Queue& queue, uint64_t doorbell) {
 void ModelQueue::carry_out(
     Queue& queue, const std::uint32_t* dw, uint64_t published, uint64_t contiguous) {
   uint64_t used = 0;
-  StepState state = decoder_of(queue).step(dw, published, contiguous, &used);
-  if (state == StepState::failed) return fail(queue, position_of(queue));
+  StepState state = QueueInside::decoder_of(queue).step(dw, published, contiguous, &used);
+  if (state == StepState::failed) return fail(queue, QueueInside::position_of(queue));
   if (state == StepState::blocked && settings_.early_polls && random_.one_in(4)) {
     count(counts_.early_polls);
     state = StepState::done;
@@ -234,7 +229,7 @@ void ModelQueue::carry_out(
 
 void ModelQueue::accept(
     Queue& queue, const device::PacketInfo& info, const std::uint32_t* dw, uint64_t size) {
-  Packet packet{info.kind, position_of(queue), {dw, dw + size}, {}};
+  Packet packet{info.kind, QueueInside::position_of(queue), {dw, dw + size}, {}};
   if (info.kind == PacketKind::copy) packet.parts = cut(packet.dwords);
   if (packet.parts.size() > 1) count(counts_.parted_copies);
   under_way_.push_back(std::move(packet));
@@ -242,8 +237,8 @@ void ModelQueue::accept(
 }
 
 void ModelQueue::pass(Queue& queue, uint64_t bytes) {
-  note(position_of(queue), started_);
-  position_of(queue) += bytes;
+  note(QueueInside::position_of(queue), started_);
+  QueueInside::position_of(queue) += bytes;
   ++started_;
 }
 
@@ -277,7 +272,7 @@ void ModelQueue::land(Queue& queue, std::size_t index) {
     const uint64_t size = packet.dwords.size();
     uint64_t used = 0;
     count_landing(index);
-    state = decoder_of(queue).step(packet.dwords.data(), size, size, &used);
+    state = QueueInside::decoder_of(queue).step(packet.dwords.data(), size, size, &used);
   } else {
     state = land_part(queue, packet);
   }
@@ -298,7 +293,7 @@ StepState ModelQueue::land_part(Queue& queue, Packet& packet) {
   // What cannot be built, a copy from or to null, is for the decoder to refuse as it came.
   const std::uint32_t* const dw =
       status == device::PacketStatus::ok ? copy.dw : packet.dwords.data();
-  return decoder_of(queue).step(dw, std::size(copy.dw), std::size(copy.dw), &used);
+  return QueueInside::decoder_of(queue).step(dw, std::size(copy.dw), std::size(copy.dw), &used);
 }
 
 void ModelQueue::count_landing(std::size_t index) {
@@ -317,14 +312,15 @@ void ModelQueue::count_landing(std::size_t index) {
 void ModelQueue::release(Queue& queue) {
   const bool landed = early_rptr_ || under_way_.empty();
   // Pairs with the acquire of a producer that reuses the space, or of a flush.
-  device::store_release(queue.ring().rptr, landed ? position_of(queue) : under_way_.front().offset);
+  device::store_release(
+      queue.ring().rptr, landed ? QueueInside::position_of(queue) : under_way_.front().offset);
 }
 
 // Nothing of this queue lands any more; the error names where the packet is.
 void ModelQueue::fail(Queue& queue, uint64_t offset) {
   under_way_.clear();
-  position_of(queue) = offset;
-  fail_queue(queue, decoder_of(queue).error());
+  QueueInside::position_of(queue) = offset;
+  QueueInside::fail_queue(queue, QueueInside::decoder_of(queue).error());
 }
 
 void ModelQueue::note(uint64_t offset, uint64_t what) {

@@ -89,6 +89,8 @@ class Queue {
   [[nodiscard]] EngineLink& link() noexcept { return link_; }
 
  private:
+  friend struct QueueInside; // of the model engine, which the tests link
+
   bool plausible(std::uint64_t doorbell);
   QueueState fail(ErrorKind kind, const std::string& cause);
 
