@@ -27,13 +27,22 @@ int note_finalize(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
+// Once, by the process that the launcher counts as its first.
+void warn_of_launcher(int world) {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank != 0) return;
+  const LauncherVariable get = launcher_variable;
+  const std::string line = world == 1 ? launcher_complaint(world, get) : gpu_complaint(get);
+  if (!line.empty()) std::fprintf(stderr, "ferry: %s\n", line.c_str());
+}
+
 // MPI_Finalize begins with the attributes of MPI_COMM_SELF: a cheap way to know that MPI is up.
 int make_keyval() {
   require_mpi();
   int world = 0;
   PMPI_Comm_size(MPI_COMM_WORLD, &world);
-  const std::string complaint = launcher_complaint(world);
-  if (!complaint.empty()) std::fprintf(stderr, "ferry: %s\n", complaint.c_str());
+  warn_of_launcher(world);
   pthread_atfork(nullptr, nullptr, [] { in_child.store(true, std::memory_order_relaxed); });
   int watch = MPI_KEYVAL_INVALID;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, note_finalize, &watch, nullptr);

@@ -2,9 +2,14 @@
 #include "lib/exec/set_up.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <set>
+
+#include "lib/topology/launcher.hpp"
 
 namespace ferry::core {
 namespace {
@@ -25,6 +30,15 @@ WaitPolicy policy_for(const Topology& topology) {
   policy.warn_after = config().warn_after;
   policy.timeout = config().timeout;
   return policy;
+}
+
+// Once a process, by the first rank of whatever communicator comes first.
+void warn_of_cores(const Topology& topology, int ranks_on_node) {
+  static std::atomic<bool> told{false};
+  if (topology.rank != 0 || told.exchange(true)) return;
+  const auto all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const std::string line = cpu_complaint(ranks_on_node, topology.cores, all, launcher_variable);
+  if (!line.empty()) std::fprintf(stderr, "ferry: %s\n", line.c_str());
 }
 
 } // namespace
@@ -75,6 +89,7 @@ Poll SetUp::progress() {
     exchanged_ = true;
     require_equal_configuration(cards_->all);
     count_cores(cards_->all, team_.topology);
+    warn_of_cores(team_.topology, cards_->mine.ranks_on_node);
     team_.policy = policy_for(team_.topology);
     attach_all();
     if (finished_) return Poll::ready;

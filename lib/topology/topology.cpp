@@ -6,13 +6,13 @@
 #include <unistd.h>
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <sstream>
 
 #include "lib/base/error.hpp"
+#include "lib/topology/launcher.hpp"
 
 namespace ferry::core {
 namespace {
@@ -22,14 +22,6 @@ std::uint64_t boot_id() {
   std::string id;
   std::getline(file, id);
   return std::hash<std::string>{}(id);
-}
-
-// MPICH's launcher and Slurm tell each rank how many ranks share its node.
-int ranks_on_node() {
-  for (const char* name : {"MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"}) {
-    if (const char* text = std::getenv(name)) return std::max(0, std::atoi(text));
-  }
-  return 0;
 }
 
 void fill_cpus(std::uint64_t (&cpus)[16]) {
@@ -74,7 +66,7 @@ RankCard describe_rank(const Config& config) {
   card.pid = getpid();
   card.start_time = start_time_of(card.pid);
   card.boot_id = boot_id();
-  card.ranks_on_node = ranks_on_node();
+  card.ranks_on_node = launched_on_node(launcher_variable);
   fill_cpus(card.cpus);
   return card;
 }
