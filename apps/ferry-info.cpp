@@ -23,12 +23,13 @@ namespace {
 constexpr int kUsageError = 2;
 
 constexpr const char* kHelp =
-    "Usage: ferry-info [--env [--markdown]] [--json]\n"
+    "Usage: ferry-info [--env [--markdown] | --table] [--json]\n"
     "       ferry-info --decode FILE|- [--generation NAME]\n"
     "Tells what this machine offers: cores, memory, ways to share it, engines. Needs no mpiexec.\n"
     "\n"
     "  --env       the environment variables of Ferry instead\n"
-    "  --json      as JSON\n"
+    "  --table     the sizes at which plans change, and where they come from, instead\n"
+    "  --json      as JSON; of the table a file that FERRY_TABLE may name\n"
     "  --markdown  as a page of the documentation (with --env)\n"
     "  --version   the version of Ferry\n"
     "  --help      this text\n"
@@ -191,6 +192,8 @@ int main(int argc, char** argv) {
     }
     if (option == "--env")
       question.topic = FERRY_TOPIC_ENVIRONMENT;
+    else if (option == "--table")
+      question.topic = FERRY_TOPIC_TABLE;
     else if (option == "--json")
       json = true;
     else if (option == "--markdown")

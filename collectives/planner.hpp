@@ -21,6 +21,7 @@ struct PlanLimits {
   std::uint64_t direct_bytes = 1024; // the same where all receive buffers are known to be mapped
   std::uint64_t stage_bytes = 256 * 1024; // one stage chunk
   int stage_depth = 2; // chunks in flight for each stage
+  std::uint64_t attach_from = 0; // smaller blocks of private memory go through stages
 };
 
 // All that a planner may look at; the same on every rank but for `rank`.

@@ -199,7 +199,7 @@ std::string TransferBuilder::summary() const {
   const bool attach = input_.attach;
   add(pushes_, "pushed into mapped receive buffers");
   add(pulls_, attach ? "pulled (mapped or by cross-memory attach)" : "pulled from mapped buffers");
-  add(stages_, "through stage chunks, since peers cannot reach the memory");
+  add(stages_, "through stage chunks");
   if (routes.empty()) routes = "peers copy, this rank waits";
   return routes;
 }

@@ -4,6 +4,7 @@
 // How a thread of the host moves bytes. Three ways by size; where the compiler or processor offers
 // only one, memcpy.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,8 +16,24 @@
 
 namespace ferry::device {
 
-inline constexpr std::size_t kRepCopyBytes = std::size_t{8} << 10;
-inline constexpr std::size_t kStreamCopyBytes = std::size_t{16} << 20;
+// The sizes from which on the second and the third way are quicker.
+struct CopyLimits {
+  std::size_t rep_from = std::size_t{8} << 10;
+  std::size_t stream_from = std::size_t{16} << 20;
+};
+
+namespace detail {
+
+inline std::atomic<std::size_t> copy_rep_from{CopyLimits{}.rep_from};
+inline std::atomic<std::size_t> copy_stream_from{CopyLimits{}.stream_from};
+
+} // namespace detail
+
+// For the whole process; the library sets what its table says. Bytes move right at any value.
+inline void set_copy_limits(const CopyLimits& limits) {
+  detail::copy_rep_from.store(limits.rep_from, std::memory_order_relaxed);
+  detail::copy_stream_from.store(limits.stream_from, std::memory_order_relaxed);
+}
 
 #if defined(FERRY_COPY_X86)
 
@@ -53,8 +70,12 @@ inline void copy_stream(void* destination, const void* source, std::size_t bytes
 // The ranges do not overlap. What was copied is visible to whoever acquires a later release.
 inline void copy_bytes(void* destination, const void* source, std::size_t bytes) {
 #if defined(FERRY_COPY_X86)
-  if (bytes >= kStreamCopyBytes) return detail::copy_stream(destination, source, bytes);
-  if (bytes >= kRepCopyBytes) return detail::copy_rep(destination, source, bytes);
+  if (bytes >= detail::copy_stream_from.load(std::memory_order_relaxed)) {
+    return detail::copy_stream(destination, source, bytes);
+  }
+  if (bytes >= detail::copy_rep_from.load(std::memory_order_relaxed)) {
+    return detail::copy_rep(destination, source, bytes);
+  }
 #endif
   std::memcpy(destination, source, bytes);
 }

@@ -72,7 +72,8 @@ TEST_CASE("config: without variables every field has its default") {
   CHECK(config.segments == SegmentChoice::auto_);
   CHECK(config.heap_max == 0);
   CHECK(config.slot_bytes == -1);
-  CHECK(config.stage_bytes == 262144);
+  CHECK(config.stage_bytes == 0);
+  CHECK(config.table.text[0] == 0);
   CHECK(config.max_packet_bytes == 134217728);
   CHECK(config.cma == CmaChoice::auto_);
   CHECK(config.spin == -1);
@@ -103,6 +104,7 @@ TEST_CASE("config: each variable sets its own field and no other") {
   only("FERRY_WARN_AFTER", "0.25", [](Config& c) { c.warn_after = 0.25; });
   only("FERRY_TIMEOUT", "86400", [](Config& c) { c.timeout = 86400; });
   only("FERRY_VERBOSE", "2", [](Config& c) { c.verbose = 2; });
+  only("FERRY_TABLE", "t", [](Config& c) { c.table.text[0] = 't'; });
 }
 
 TEST_CASE("config: a wrong word names variable, value and the words allowed") {
@@ -119,7 +121,7 @@ TEST_CASE("config: a wrong word names variable, value and the words allowed") {
 TEST_CASE("config: a wrong number says the range") {
   CHECK(outcome("FERRY_VERBOSE", "3").remedy == "use an integer from 0 to 2");
   CHECK(outcome("FERRY_SPIN", "x").remedy == "use auto or an integer from -1 to 1000000");
-  CHECK(outcome("FERRY_STAGE_BYTES", "1K").remedy == "use bytes from 4K to 16M");
+  CHECK(outcome("FERRY_STAGE_BYTES", "1K").remedy == "use auto or bytes from 4K to 16M");
   CHECK(outcome("FERRY_HEAP_MAX", "1").remedy == "use 0 or bytes from 1M to 16T");
   CHECK(outcome("FERRY_SLOT_BYTES", "1M").remedy == "use auto or bytes from 0 to 64K");
   CHECK(outcome("FERRY_TIMEOUT", "-1").remedy == "use seconds from 0 to 86400");
@@ -168,6 +170,19 @@ TEST_CASE("config: sizes take suffixes, keep their bounds and never wrap") {
   CHECK(refused("FERRY_MAX_PACKET_BYTES", "1073741825"));
 }
 
+TEST_CASE("config: a path is short and printable") {
+  const auto path = [](const std::string& value) {
+    return std::string(parse({{"FERRY_TABLE", value}}).table.text);
+  };
+  CHECK(path("auto").empty());
+  CHECK(path("builtin") == "builtin");
+  CHECK(path("/tmp/a table.json") == "/tmp/a table.json");
+  CHECK(path(std::string(255, 'x')).size() == 255);
+  for (const std::string& value : {std::string(), std::string(256, 'x'), std::string("a\nb")}) {
+    CHECK(refused("FERRY_TABLE", value));
+  }
+}
+
 TEST_CASE("config: seconds may have a fraction and are finite") {
   CHECK(parse({{"FERRY_TIMEOUT", "0.001"}}).timeout == 0.001);
   CHECK(parse({{"FERRY_TIMEOUT", "1e2"}}).timeout == 100.0);
@@ -194,6 +209,7 @@ TEST_CASE("config: what is written as value or default is read back as the same"
   odd.stage_bytes = 12 * Config::kKiB;
   odd.spin = 0;
   odd.timeout = 1.0 / 3;
+  odd.table.text[0] = '/';
   for (const Config& given : {Config{}, odd}) {
     Environment values;
     Environment defaults;
@@ -201,7 +217,7 @@ TEST_CASE("config: what is written as value or default is read back as the same"
       values[row["name"]] = row["value"];
       defaults[row["name"]] = row["default"];
     }
-    CHECK(values.size() == 13);
+    CHECK(values.size() == 14);
     CHECK(parse(values) == given);
     CHECK(parse(defaults) == Config{});
   }

@@ -14,7 +14,7 @@ import common
 FOLDERS = "apps|collectives|device|doc|examples|include|lib|packaging|scripts|tests"
 ERRORS = "doc/errors.md"
 LIMITS = "doc/limits.md"
-TABLE = "collectives/table.hpp"
+TABLE = "collectives/table.def"
 LITERALS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 GAP = "\u2026"
 
@@ -88,7 +88,7 @@ def fits(pattern, text):
 
 def check_errors(root):
     page = read(root, ERRORS)
-    code = sources(root, ("lib", "include"))
+    code = sources(root, ("lib", "include", "collectives"))
     texts = [joined(found) for text in code for found in re.findall(LITERALS, text)]
     causes = []
     column = None
@@ -112,10 +112,10 @@ def check_errors(root):
 
 def check_limits(root):
     """Rows 'ranks | slot limit | block of one rank | all ranks' follow from the built-in table."""
-    table = re.search(r'kBuiltinTable\{"[^"]*", (\d+), (\d+) \* 1024, (\d+)\}', read(root, TABLE))
-    if table is None:
+    values = dict(re.findall(r"FERRY_ENTRY\(\s*(\w+), (\d+),", read(root, TABLE)))
+    if not values:
         return
-    most, budget, depth = int(table.group(1)), int(table.group(2)) * 1024, int(table.group(3))
+    most, budget, depth = (int(values[n]) for n in ("slot_bytes", "slot_budget", "slot_depth"))
     for number, line in enumerate(read(root, LIMITS).splitlines(), 1):
         row = re.fullmatch(r"\| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|", line)
         if row is None:
@@ -161,7 +161,8 @@ PLANTS = [
     ({ERRORS: "| class | cause |\n|---|---|\n| X | `the … is worse` |\n",
       "lib/e.cpp": 'throw Failure(ErrorKind::root, fmt::format("the {} is bad", 1), "fix");'},
      [f"{ERRORS}:1", f"{ERRORS}:3"]),
-    ({TABLE: 'kBuiltinTable{"t", 4064, 128 * 1024, 8};',
+    ({TABLE: "FERRY_ENTRY(slot_bytes, 4064, 1)\nFERRY_ENTRY(\n    slot_budget, 131072, 0)\n"
+             "FERRY_ENTRY(slot_depth, 8, 0)\n",
       LIMITS: "| 2 | 4064 | 69,632 | 139,264 |\n| 8 | 2032 | 135,168 | 1,081,345 |\n"},
      [f"{LIMITS}:2"]),
 ]

@@ -232,7 +232,7 @@ TEST_CASE("copies of odd sizes at odd addresses, and overlapping ones") {
 }
 
 TEST_CASE("copies of every kind move exactly their bytes") {
-  for (const std::size_t size : {kRepCopyBytes, kStreamCopyBytes}) {
+  for (const std::size_t size : {CopyLimits{}.rep_from, CopyLimits{}.stream_from}) {
     for (const std::size_t bytes : {size - 1, size, size + 1, size + 67}) {
       for (const std::size_t shift : {0, 1, 13}) {
         std::vector<unsigned char> source(bytes + 16);

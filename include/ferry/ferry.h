@@ -115,6 +115,7 @@ FERRY_API int ferry_print(ferry_request request, char* text, size_t size, size_t
 enum ferry_topic {
   FERRY_TOPIC_MACHINE = 1, /* what this machine offers */
   FERRY_TOPIC_ENVIRONMENT = 2, /* the configuration variables */
+  FERRY_TOPIC_TABLE = 3, /* the sizes at which plans change; as JSON a file for FERRY_TABLE */
 };
 enum ferry_format {
   FERRY_FORMAT_TEXT = 1,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "collectives/table.hpp"
 #include "include/ferry/ferry.h"
 #include "lib/api/report.hpp"
 #include "lib/api/request.hpp"
@@ -49,12 +50,13 @@ Format format_of(ferry_format format) {
 
 std::string describe(ferry_topic topic, ferry_format format) {
   if (topic == FERRY_TOPIC_ENVIRONMENT) return describe_config(format_of(format));
-  if (topic != FERRY_TOPIC_MACHINE) {
+  if (topic != FERRY_TOPIC_MACHINE && topic != FERRY_TOPIC_TABLE) {
     throw Failure(ErrorKind::argument, "unknown topic", "use one of enum ferry_topic");
   }
   if (format_of(format) == Format::markdown) {
     throw Failure(ErrorKind::argument, "no Markdown for this topic", "use text or JSON");
   }
+  if (topic == FERRY_TOPIC_TABLE) return describe_table(format_of(format), table_record());
   return describe_machine(format == FERRY_FORMAT_JSON ? MachineFormat::json : MachineFormat::text);
 }
 

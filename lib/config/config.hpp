@@ -11,6 +11,12 @@ enum class EngineChoice { inline_, threads };
 enum class SegmentChoice { auto_, memfd, shm };
 enum class CmaChoice { auto_, off };
 
+// A short text of its own, since Config is sent as bytes.
+struct PathText {
+  char text[256] = {};
+  friend bool operator==(const PathText&, const PathText&) = default;
+};
+
 // The configuration of this process, one field for each line of config.def. Config{} is the
 // default.
 struct Config {

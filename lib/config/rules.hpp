@@ -14,6 +14,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "lib/config/config.hpp"
+
 // What config.def may demand of a value. A rule reads a text into a value or nothing, says what it
 // allows (a phrase behind "use "), and writes a value the way it is read.
 namespace ferry::core {
@@ -134,6 +136,25 @@ constexpr Range<double, SecondsUnit> seconds(double min, double max) {
 template <class T>
 constexpr Range<T, BytesUnit<T>> bytes(std::uint64_t min, std::uint64_t max) {
   return {static_cast<T>(min), static_cast<T>(max)};
+}
+
+// The name of a file, or auto, which is read as the empty text.
+struct Paths {
+  static std::optional<PathText> read(std::string_view text) {
+    PathText path;
+    if (text.empty() || text.size() >= sizeof path.text) return std::nullopt;
+    for (const char c : text) {
+      if (c < ' ' || c > '~') return std::nullopt;
+    }
+    if (text != "auto") text.copy(path.text, text.size());
+    return path;
+  }
+  static std::string allowed() { return "auto, builtin or a path of at most 255 characters"; }
+  static std::string write(const PathText& path) { return path.text[0] == 0 ? "auto" : path.text; }
+};
+
+constexpr Paths paths() {
+  return {};
 }
 
 } // namespace ferry::core

@@ -21,20 +21,20 @@ std::vector<std::byte*> lane_blocks(const Team& team) {
 
 } // namespace
 
-std::string explain_rings(const Schedule& schedule) {
+std::string explain_rings(const Schedule& schedule, const PlanInput& input) {
   const std::size_t queues = schedule.queues.size() - 1;
   return fmt::format(
-      "{} queue{} of the {} engine; {}", queues, queues == 1 ? "" : "s", process_engine().name(),
-      schedule.why);
+      "{} queue{} of the {} engine; {} {}", queues, queues == 1 ? "" : "s", process_engine().name(),
+      schedule.why, decided_by(input, schedule.path));
 }
 
 // With more ranks than cores a hop costs a switch of processes: one hop through a slot beats the
 // two of a direct copy at any size that fits.
 PlanLimits plan_limits(const Config& config, int ranks, bool oversubscribed) {
-  const Table& table = kBuiltinTable;
+  const Table& table = core::table();
   PlanLimits limits;
   const std::uint64_t share =
-      table.slot_budget / static_cast<std::uint64_t>(table.slot_depth * ranks);
+      table.slot_budget / (table.slot_depth * static_cast<std::uint64_t>(ranks));
   const std::uint64_t stride = std::max<std::uint64_t>(share / 64 * 64, 64);
   limits.slot_bytes = config.slot_bytes >= 0
                           ? static_cast<std::uint64_t>(config.slot_bytes)
@@ -42,7 +42,9 @@ PlanLimits plan_limits(const Config& config, int ranks, bool oversubscribed) {
   limits.direct_bytes = oversubscribed || config.slot_bytes >= 0
                             ? limits.slot_bytes
                             : std::min(table.direct_bytes, limits.slot_bytes);
-  limits.stage_bytes = static_cast<std::uint64_t>(config.stage_bytes);
+  limits.stage_bytes = config.stage_bytes > 0 ? config.stage_bytes : table.stage_bytes;
+  limits.stage_depth = static_cast<int>(table.stage_depth);
+  limits.attach_from = table.attach_from;
   return limits;
 }
 
@@ -53,8 +55,8 @@ PlanInput plan_input(const Team& team, const CollectiveDesc& desc, const PlanLim
   input.ranks = team.ranks();
   input.root = desc.root;
   input.in_place = desc.in_place;
-  input.attach = team.topology.attach;
   input.block_bytes = desc.block_bytes();
+  input.attach = team.topology.attach && input.block_bytes >= limits.attach_from;
   input.limits = limits;
   input.handshake = desc.form == Form::persistent;
   return input;
@@ -65,7 +67,7 @@ BlockLayout lane_layout(const Config& config, int ranks) {
   layout.ranks = ranks;
   layout.slot_payload = plan_limits(config, ranks, false).slot_bytes;
   layout.slot_count = ranks;
-  layout.slot_depth = kBuiltinTable.slot_depth;
+  layout.slot_depth = static_cast<int>(table().slot_depth);
   return layout;
 }
 
@@ -117,10 +119,11 @@ Lane::SlotEntry& Lane::slot_entry(const CollectiveDesc& desc) {
   if (found == slot_plans_.end()) {
     if (slot_plans_.size() >= kKeptPlans) slot_plans_.clear();
     ++plan_generation_;
-    const Schedule schedule = plan_collective(plan_input(team_, desc, limits_));
+    const PlanInput input = plan_input(team_, desc, limits_);
+    const Schedule schedule = plan_collective(input);
     SlotEntry entry{
         lower_slots(schedule, desc.in_place, desc.root),
-        fmt::format("{} ({})", schedule.why, kBuiltinTable.name)};
+        fmt::format("{} {}", schedule.why, decided_by(input, schedule.path))};
     found = slot_plans_.emplace(key, std::move(entry)).first;
   }
   last_slot_key_ = key;
@@ -141,7 +144,7 @@ Lane::RingEntry& Lane::ring_entry(const LaneOp& op, std::vector<BufferFacts> fac
   entry.schedule = plan_collective(input);
   entry.plan = std::make_unique<RingPlan>(
       team_, counts_, fmt::format("{} on {}", name_of(op.desc.operation), team_.name));
-  entry.why = explain_rings(entry.schedule);
+  entry.why = explain_rings(entry.schedule, input);
   return ring_plans_[key] = std::move(entry);
 }
 

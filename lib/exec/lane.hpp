@@ -40,7 +40,7 @@ struct LaneOp {
 [[nodiscard]] PlanLimits plan_limits(const Config& config, int ranks, bool oversubscribed);
 [[nodiscard]] PlanInput plan_input(
     const Team& team, const CollectiveDesc& desc, const PlanLimits& limits);
-[[nodiscard]] std::string explain_rings(const Schedule& schedule);
+[[nodiscard]] std::string explain_rings(const Schedule& schedule, const PlanInput& input);
 [[nodiscard]] BlockLayout lane_layout(const Config& config, int ranks);
 
 // Runs the blocking and non-blocking collectives of a communicator, one after the other in the

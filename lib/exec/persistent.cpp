@@ -18,7 +18,8 @@ BlockLayout plan_layout(const Schedule& schedule) {
   if (schedule.path != Path::slots) return layout;
   layout.slot_payload = schedule.slot_bytes;
   layout.slot_count = schedule.operation == Operation::alltoall ? schedule.ranks : 1;
-  layout.slot_depth = schedule.operation == Operation::broadcast ? kBuiltinTable.slot_depth : 2;
+  layout.slot_depth =
+      schedule.operation == Operation::broadcast ? static_cast<int>(table().slot_depth) : 2;
   return layout;
 }
 
@@ -72,6 +73,9 @@ Offer PersistentPlan::compile(std::vector<Offer> offers) {
   PlanInput input = plan_input(team_, desc_, limits_);
   input.facts = facts;
   schedule_ = plan_collective(input);
+  why_ = schedule_.path == Path::engine
+             ? explain_rings(schedule_, input)
+             : fmt::format("{} {}", schedule_.why, decided_by(input, schedule_.path));
   layout_ = plan_layout(schedule_);
   try {
     block_ = static_cast<std::byte*>(
@@ -196,11 +200,8 @@ std::string PersistentPlan::missing() const {
 }
 
 std::string PersistentPlan::explain() const {
-  if (schedule_.path == Path::slots) {
-    return fmt::format("{} ({})", schedule_.why, kBuiltinTable.name);
-  }
-  if (schedule_.path != Path::engine) return schedule_.why;
-  return explain_rings(schedule_);
+  const bool planned = schedule_.path == Path::slots || schedule_.path == Path::engine;
+  return planned ? why_ : schedule_.why;
 }
 
 } // namespace ferry::core

@@ -48,6 +48,7 @@ class PersistentPlan {
   Team& team_;
   CollectiveDesc desc_;
   PlanLimits limits_;
+  std::string why_;
   Schedule schedule_;
   BlockLayout layout_;
   std::byte* block_ = nullptr;

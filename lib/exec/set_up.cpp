@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "collectives/table.hpp"
 #include "lib/topology/launcher.hpp"
 
 namespace ferry::core {
@@ -22,11 +23,10 @@ void copy_text(char (&out)[Size], const std::string& text) {
 }
 
 WaitPolicy policy_for(const Topology& topology) {
-  constexpr int kShortSpin = 50; // ranks outnumber cores: give way at once
-  constexpr int kLongSpin = 20000; // a core for each rank: spinning costs nothing
   WaitPolicy policy;
-  policy.spins = config().spin >= 0 ? static_cast<int>(config().spin)
-                                    : (topology.oversubscribed ? kShortSpin : kLongSpin);
+  // With a core for each rank spinning costs nothing; beyond that a waiter gives way at once.
+  const std::uint64_t spins = topology.oversubscribed ? table().spins_crowded : table().spins;
+  policy.spins = config().spin >= 0 ? config().spin : static_cast<int>(spins);
   policy.warn_after = config().warn_after;
   policy.timeout = config().timeout;
   return policy;
@@ -65,6 +65,7 @@ SetUp::~SetUp() {
 
 void SetUp::make_card(const BlockLayout& lane) {
   cards_->mine = describe_rank(config());
+  cards_->mine.table = fingerprint(table());
   if (!config().enabled) {
     copy_text(cards_->mine.reason, "FERRY=off");
     return;

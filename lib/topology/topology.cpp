@@ -51,6 +51,7 @@ Config layout_part(Config config) {
   const Config neutral;
   config.heap_max = neutral.heap_max;
   config.spin = neutral.spin;
+  config.table = neutral.table; // what is in it counts, see RankCard::table
   config.warn_after = neutral.warn_after;
   config.timeout = neutral.timeout;
   config.verbose = neutral.verbose;
@@ -87,7 +88,8 @@ void require_equal_configuration(const std::vector<RankCard>& cards) {
   const Config first = layout_part(cards.front().config);
   for (std::size_t rank = 1; rank < cards.size(); ++rank) {
     const char* variable = differing_variable(first, layout_part(cards[rank].config));
-    if (variable == nullptr) continue;
+    if (variable == nullptr && cards[rank].table == cards.front().table) continue;
+    if (variable == nullptr) variable = "the table (FERRY_TABLE)";
     throw Failure(
         ErrorKind::configuration,
         fmt::format("{} is not the same on rank 0 and on rank {}", variable, rank),

@@ -15,6 +15,7 @@ namespace ferry::core {
 struct RankCard {
   HeapId heap;
   Config config;
+  std::uint64_t table = 0; // fingerprint of the table that it plans by
   std::uint64_t lane_offset = 0; // of its lane block in its heap
   std::uint64_t start_time = 0; // of the process, so that a reused pid is not taken for it
   std::uint64_t boot_id = 0; // hash of the kernel's boot id: equal on one node
