@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace ferry::core {
@@ -18,11 +19,15 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
-// The data of one element of a derived datatype, in the order of its type map.
+// The data of one element of a derived datatype, in the order of its type map: all `runs`, and that
+// `repeats` times, `stride` bytes from one time to the next. Pieces makes it (type_map.hpp).
 struct TypeMap {
   std::vector<Run> runs;
   std::int64_t lower = 0; // first byte that is touched, and the one behind the last
   std::int64_t upper = 0;
+  std::uint64_t repeats = 1;
+  std::int64_t stride = 0;
+  std::vector<std::uint64_t> starts; // of many runs: where each begins in the packed data
 };
 
 // Where the data of `count` elements lies, relative to the address that the caller gave. Packed,
@@ -39,6 +44,8 @@ struct Layout {
   // The bytes that are touched lie in [lower, upper), relative to the caller's address.
   [[nodiscard]] std::int64_t lower() const;
   [[nodiscard]] std::int64_t upper() const;
+  // All the data as one run, where that is possible: what a strided copy can move in one step.
+  [[nodiscard]] std::optional<Run> single_run() const;
 };
 
 [[nodiscard]] Layout contiguous_layout(std::uint64_t count, std::uint64_t element_bytes);
