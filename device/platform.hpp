@@ -18,6 +18,11 @@
 
 namespace ferry::device {
 
+// What a lane loads and stores at once when it copies.
+struct __attribute__((may_alias, aligned(16))) Vec16 {
+  std::uint32_t words[4];
+};
+
 #if defined(__HIP_DEVICE_COMPILE__)
 
 // The explicit wait is not redundant: compilers up to clang 22 drop the wait for the L2 write-back
@@ -59,10 +64,30 @@ FERRY_DEVICE_FN Word fetch_add(Word* p, Word value) {
 }
 
 template <class Word>
+FERRY_DEVICE_FN Word fetch_add_relaxed(Word* p, Word value) {
+  return __hip_atomic_fetch_add(p, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+
+template <class Word>
 FERRY_DEVICE_FN bool cas(Word* p, Word& expected, Word desired) {
   release_fence();
   return __hip_atomic_compare_exchange_strong(
       p, &expected, desired, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+
+namespace detail {
+using FourWords = std::uint32_t __attribute__((ext_vector_type(4), may_alias));
+}
+
+// A load of one address by all lanes would become a scalar one, which sees no other agent's stores.
+FERRY_DEVICE_FN Vec16 load_stream(const Vec16* p) {
+  return __builtin_bit_cast(
+      Vec16, __builtin_nontemporal_load(reinterpret_cast<const detail::FourWords*>(p)));
+}
+
+FERRY_DEVICE_FN void store_stream(Vec16* p, const Vec16& value) {
+  __builtin_nontemporal_store(
+      __builtin_bit_cast(detail::FourWords, value), reinterpret_cast<detail::FourWords*>(p));
 }
 
 #elif defined(__CUDA_ARCH__)
@@ -133,6 +158,15 @@ FERRY_DEVICE_FN std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t value) {
   return old;
 }
 
+FERRY_DEVICE_FN std::uint64_t fetch_add_relaxed(std::uint64_t* p, std::uint64_t value) {
+  std::uint64_t old;
+  asm volatile("atom.add.relaxed.sys.u64 %0, [%1], %2;"
+               : "=l"(old)
+               : "l"(p), "l"(value)
+               : "memory");
+  return old;
+}
+
 FERRY_DEVICE_FN bool cas(std::uint32_t* p, std::uint32_t& expected, std::uint32_t desired) {
   const std::uint32_t before = expected;
   asm volatile("atom.cas.acq_rel.sys.b32 %0, [%1], %2, %3;"
@@ -149,6 +183,22 @@ FERRY_DEVICE_FN bool cas(std::uint64_t* p, std::uint64_t& expected, std::uint64_
                : "l"(p), "l"(before), "l"(desired)
                : "memory");
   return expected == before;
+}
+
+FERRY_DEVICE_FN Vec16 load_stream(const Vec16* p) {
+  Vec16 value;
+  asm volatile("ld.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.words[0]), "=r"(value.words[1]), "=r"(value.words[2]),
+                 "=r"(value.words[3])
+               : "l"(p)
+               : "memory");
+  return value;
+}
+
+FERRY_DEVICE_FN void store_stream(Vec16* p, const Vec16& value) {
+  asm volatile("st.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(value.words[0]),
+               "r"(value.words[1]), "r"(value.words[2]), "r"(value.words[3])
+               : "memory");
 }
 
 #else
@@ -193,11 +243,27 @@ FERRY_DEVICE_FN Word fetch_add(Word* p, Word value) {
   return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL);
 }
 
+// Orders nothing.
+template <class Word>
+FERRY_DEVICE_FN Word fetch_add_relaxed(Word* p, Word value) {
+  return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
+}
+
 // Acquire and release. On failure `expected` becomes the value found.
 template <class Word>
 FERRY_DEVICE_FN bool cas(Word* p, Word& expected, Word desired) {
   return __atomic_compare_exchange_n(
       p, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+// Of data that is not looked at again soon: past the caches, where the compiler offers that. No
+// atomics: others must not write it meanwhile.
+FERRY_DEVICE_FN Vec16 load_stream(const Vec16* p) {
+  return *p;
+}
+
+FERRY_DEVICE_FN void store_stream(Vec16* p, const Vec16& value) {
+  *p = value;
 }
 
 // Ask for a cache line that will be written soon, while another core may hold it.

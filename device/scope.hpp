@@ -10,6 +10,8 @@
 //   sync()           all lanes have come here. What any of them stored before comes before what any
 //                    of them releases afterwards, at system scope; what any of them acquired before
 //                    is visible to all of them. A barrier alone would order neither.
+//   join()           all lanes have come here, and see what any of them stored before. It orders
+//                    nothing for others, and costs no write-back of caches
 //   max(value)       the largest value of all lanes, for all of them: how one lane's result becomes
 //                    the result of the call. It orders nothing.
 //
@@ -30,6 +32,12 @@ struct HostLanes {
   std::uint64_t* words = nullptr; // one for each lane
 };
 
+// A workgroup among those of a kernel. Grids have one dimension.
+struct Place {
+  std::uint32_t block = 0;
+  std::uint32_t blocks = 1;
+};
+
 class Thread {
  public:
   FERRY_DEVICE_FN std::uint32_t rank() const { return 0; }
@@ -37,6 +45,7 @@ class Thread {
   FERRY_DEVICE_FN bool is_leader() const { return true; }
   // A thread's own releases follow its own stores.
   FERRY_DEVICE_FN void sync() const {}
+  FERRY_DEVICE_FN void join() const {}
   FERRY_DEVICE_FN std::uint64_t max(std::uint64_t value) const { return value; }
 };
 
@@ -59,7 +68,9 @@ FERRY_DEVICE_FN std::uint32_t wave_size() {
 }
 
 FERRY_DEVICE_FN void wave_barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
   __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
 
 FERRY_DEVICE_FN std::uint32_t wave_read(std::uint32_t value, std::uint32_t lane) {
@@ -82,6 +93,12 @@ FERRY_DEVICE_FN void workgroup_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+FERRY_DEVICE_FN Place place_in_grid() {
+  return {
+      __builtin_amdgcn_workgroup_id_x(),
+      __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x()};
 }
 
 #define FERRY_SHARED __attribute__((shared))
@@ -122,6 +139,10 @@ FERRY_DEVICE_FN void workgroup_barrier() {
   __syncthreads();
 }
 
+FERRY_DEVICE_FN Place place_in_grid() {
+  return {blockIdx.x, gridDim.x};
+}
+
 #define FERRY_SHARED __shared__
 
 FERRY_DEVICE_FN void raise(std::uint64_t* word, std::uint64_t value) {
@@ -141,6 +162,7 @@ class Wave {
     release_fence();
     detail::wave_barrier();
   }
+  FERRY_DEVICE_FN void join() const { detail::wave_barrier(); }
   FERRY_DEVICE_FN std::uint64_t max(std::uint64_t value) const {
     std::uint64_t most = 0;
     for (std::uint32_t lane = 0; lane < size(); ++lane) {
@@ -162,6 +184,7 @@ class Workgroup {
     release_fence();
     detail::workgroup_barrier();
   }
+  FERRY_DEVICE_FN void join() const { detail::workgroup_barrier(); }
   // The last barrier keeps the word until all have read it.
   FERRY_DEVICE_FN std::uint64_t max(std::uint64_t value) const {
     FERRY_SHARED std::uint64_t word;
@@ -192,6 +215,7 @@ class HostLane {
   void sync() const {
     if (lanes_ != nullptr) lanes_->meet(lanes_->context);
   }
+  void join() const { sync(); }
   // The second meeting keeps the words until all have read them.
   std::uint64_t max(std::uint64_t value) const {
     if (lanes_ == nullptr) return value;
