@@ -20,6 +20,7 @@ FLOORS = {
     "collectives/": 3,
     "lib/exec/": 4,
     "lib/engine/": 4,
+    "lib/amd/": 4,
     "lib/api/": 5,
     "lib/interpose/": 5,
     "apps/": 6,

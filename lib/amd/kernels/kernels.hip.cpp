@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+
+// What the device compiler makes of the compute path: one kernel for each exchange of device/, and
+// two for what a host cannot do in their place. Their arguments stand in kernels.hpp.
+
+#include <cstdint>
+
+#include "device/low_latency.hpp"
+#include "device/put.hpp"
+#include "device/ring.hpp"
+#include "device/wide_exchange.hpp"
+#include "lib/amd/kernels/kernels.hpp"
+
+namespace {
+
+using namespace ferry::device;
+using namespace ferry::amd;
+
+// Gives up by the clock of the device, which runs at the same rate on all its compute units.
+class Deadline {
+ public:
+  FERRY_DEVICE_FN explicit Deadline(std::uint64_t ticks) : end_(now() + ticks) {}
+  FERRY_DEVICE_FN bool operator()() const {
+    cpu_relax();
+    return static_cast<std::int64_t>(end_ - now()) > 0;
+  }
+
+ private:
+  FERRY_DEVICE_FN static std::uint64_t now() {
+#if defined(__HIP_DEVICE_COMPILE__)
+    return __builtin_amdgcn_s_memrealtime();
+#else
+    return 0;
+#endif
+  }
+  std::uint64_t end_;
+};
+
+} // namespace
+
+#define FERRY_KERNEL extern "C" __attribute__((global)) void
+#define FERRY_LANES __attribute__((amdgpu_flat_work_group_size(1, ferry::amd::kMaxLanes)))
+
+FERRY_KERNEL FERRY_LANES ferry_low_latency(LowLatencyArgs args) {
+  run_low_latency(args, Deadline(args.patience), detail::place_in_grid(), Workgroup{});
+}
+
+FERRY_KERNEL FERRY_LANES ferry_wide(WideArgs args) {
+  run_wide(args, Deadline(args.patience), detail::place_in_grid(), Workgroup{});
+}
+
+// One lane. Starts what waits for the word: plans that were programmed ahead.
+FERRY_KERNEL FERRY_LANES ferry_trigger(TriggerArgs args) {
+  fetch_add(args.word, args.value);
+}
+
+// One lane. Posts a put from the device and waits for its signal: how a self-test tries rings.
+FERRY_KERNEL FERRY_LANES ferry_put_signal(PutSignalArgs args) {
+  const SingleProducer queue(args.ring);
+  PutResult posted =
+      put_signal(queue, args.to, args.from, args.bytes, args.signal, args.expected_step);
+  if (posted.status == PutStatus::done &&
+      !wait_signal(args.signal, args.expected, Deadline(args.patience))) {
+    posted.status = PutStatus::timed_out;
+  }
+  store_relaxed(&args.result->ticket, posted.ticket);
+  store_release(&args.result->status, static_cast<std::uint64_t>(posted.status) + 1);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// The kernels of the compute path for AMD GPUs: names, arguments, and the code objects that hold
+// them, for whoever loads and launches them (hipModuleLoadData, hipModuleLaunchKernel). Every
+// kernel takes its one structure by value.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/low_latency.hpp"
+#include "device/ring.hpp"
+#include "device/wide_exchange.hpp"
+
+namespace ferry::amd {
+
+inline constexpr std::uint32_t kMaxLanes = 512; // of a workgroup
+
+inline constexpr const char* kLowLatencyKernel = "ferry_low_latency"; // device::LowLatencyArgs
+inline constexpr const char* kWideKernel = "ferry_wide"; // device::WideArgs
+inline constexpr const char* kTriggerKernel = "ferry_trigger"; // TriggerArgs, one lane
+inline constexpr const char* kPutSignalKernel = "ferry_put_signal"; // PutSignalArgs, one lane
+
+// `patience` of all arguments counts the steady clock of the device.
+// hipDeviceAttributeWallClockRate has its rate; gfx90a, gfx942 and gfx950 count this many in a
+// second.
+inline constexpr std::uint64_t kTicksPerSecond = 100'000'000;
+
+struct TriggerArgs {
+  std::uint64_t* word = nullptr;
+  std::uint64_t value = 1;
+};
+
+struct PutSignalResult {
+  std::uint64_t status = 0; // PutStatus + 1; 0: the kernel has not ended
+  std::uint64_t ticket = 0;
+};
+
+struct PutSignalArgs {
+  device::RingHandle ring;
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint64_t* signal = nullptr;
+  std::uint64_t expected_step = 1; // added to the signal
+  std::uint64_t expected = 1; // awaited there
+  PutSignalResult* result = nullptr;
+  std::uint64_t patience = 0;
+};
+
+// What was compiled for one kind of GPU: an ELF file.
+struct CodeObject {
+  const char* processor;
+  const unsigned char* image;
+  std::size_t bytes;
+};
+
+struct CodeObjects {
+  const CodeObject* first;
+  std::size_t count; // 0: Ferry was built without a device compiler for AMD
+  const char* compiler;
+};
+
+CodeObjects code_objects();
+
+// For a name such as gfx942 or gfx942:sramecc+:xnack-, as devices give it; null: there is none.
+const CodeObject* code_object_for(const char* device_name);
+
+} // namespace ferry::amd
