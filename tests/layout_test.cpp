@@ -310,6 +310,22 @@ TEST_CASE("layout: a long repetition of many runs, from anywhere") {
   CHECK(bounds_fit(other));
 }
 
+TEST_CASE("layout: every other double, any number of them") {
+  Dice dice(1);
+  for (std::uint64_t count = 1; count <= 70; ++count) {
+    const Both both = leaf(8).repeated(count, 16);
+    Pieces pieces = both.pieces;
+    Sample sample;
+    sample.places = both.places;
+    sample.layout = {1, both.places.size(), 0, 0, std::move(pieces).map()};
+    Memory memory(sample, dice);
+    for (std::size_t skip = 0; skip < std::min<std::size_t>(both.places.size(), 20); ++skip) {
+      REQUIRE(packs(sample, memory, skip, both.places.size() - skip));
+      REQUIRE(unpacks(sample, memory, skip, both.places.size() - skip, dice));
+    }
+  }
+}
+
 TEST_CASE("layout: counts and places beyond 32 bits") {
   const std::uint64_t count = (std::uint64_t{1} << 33) + 3;
   const std::byte data[3] = {std::byte{1}, std::byte{2}, std::byte{3}};

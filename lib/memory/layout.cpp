@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/memory/every_other.hpp"
+
 namespace ferry::core {
 namespace {
 
@@ -21,6 +23,9 @@ struct Pack {
   static void move(Data* data, Packed* packed, std::size_t bytes) {
     std::memcpy(packed, data, bytes);
   }
+  static std::uint64_t every_other(Data* data, std::uint64_t words, Packed* packed) {
+    return pack_every_other(data, words, packed);
+  }
 };
 
 struct Unpack {
@@ -28,6 +33,9 @@ struct Unpack {
   using Packed = const std::byte;
   static void move(Data* data, Packed* packed, std::size_t bytes) {
     std::memcpy(data, packed, bytes);
+  }
+  static std::uint64_t every_other(Data* data, std::uint64_t words, Packed* packed) {
+    return unpack_every_other(data, words, packed);
   }
 };
 
@@ -56,6 +64,12 @@ template <class Way>
 void move_pieces(
     typename Way::Data* data, std::int64_t stride, std::uint64_t pieces, std::uint64_t bytes,
     typename Way::Packed* packed) {
+  if (bytes == 8 && stride == 16) {
+    const std::uint64_t moved = Way::every_other(data, pieces, packed);
+    data = at(data, static_cast<std::int64_t>(16 * moved));
+    packed += 8 * moved;
+    pieces -= moved;
+  }
   switch (bytes) {
     case 1:
       return move_fixed<Way, 1>(data, stride, pieces, packed);
