@@ -7,6 +7,7 @@ usage: bench_test.py MPIEXEC FERRY_BENCH FERRY_INFO FAULT_LIBRARY
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,9 +15,9 @@ from pathlib import Path
 
 LIMIT = 90  # seconds for one command
 KEYS = [
-    "collective", "form", "memory", "in_place", "root", "ranks", "bytes", "rounds", "ferry_us_min",
-    "ferry_us_median", "peer_us_min", "peer_us_median", "ratio", "busbw_gbps", "path", "why",
-    "errors", "peer_errors"]
+    "collective", "form", "memory", "offset", "in_place", "root", "ranks", "peer", "bytes", "rounds",
+    "ferry_us_min", "ferry_us_median", "peer_us_min", "peer_us_median", "limit_us_median", "ratio",
+    "over_limit", "busbw_gbps", "path", "why", "errors", "peer_errors"]
 PATHS = {"slots", "engine", "mpi", "local"}
 CHECKED_CALLS = 8  # of Ferry per size: four before and four after timing
 QUICK = ["--check", "--iterations", "2", "--json", "-"]
@@ -50,7 +51,7 @@ def check_result(row):
     assert 0 < row["ferry_us_min"] <= row["ferry_us_median"], row
     assert row["path"] in PATHS and row["why"], row
     if row["peer_us_median"] is None:
-        assert row["peer_us_min"] is None and row["ratio"] is None, row
+        assert row["peer_us_min"] is None and row["ratio"] is None and row["peer"] is None, row
     else:
         assert 0 < row["peer_us_min"] <= row["peer_us_median"], row
         assert abs(row["ratio"] * row["ferry_us_median"] / row["peer_us_median"] - 1) < 1e-9, row
@@ -115,6 +116,45 @@ def test_without_a_peer_nothing_is_compared():
     assert row["ratio"] is None and row["peer_errors"] is None, row
 
 
+def test_sizes_in_any_order_unaligned_and_beside_the_limit():
+    for collective in ("alltoall", "allgather", "bcast"):
+        rows = results(
+            3, collective, "--sizes", "4097,8,1K", "--offset", 5, "--limit", "--memory", "alloc",
+            *QUICK)
+        assert [row["bytes"] for row in rows] == [4097, 8, 1024], rows
+        for row in rows:
+            check_result(row)
+            assert row["errors"] == 0 and row["offset"] == 5 and row["memory"] == "shared", row
+            assert row["limit_us_median"] > 0, row
+            over = row["ferry_us_median"] / row["limit_us_median"]
+            assert abs(row["over_limit"] / over - 1) < 1e-9, row
+    assert results(2, "bcast", "--sizes", "8", *QUICK)[0]["limit_us_median"] is None
+
+
+def test_plot():
+    with tempfile.TemporaryDirectory() as folder:
+        picture, data = Path(folder) / "a.svg", Path(folder) / "a.json"
+        measure = [2, "alltoall", "--sizes", "8,64", "--iterations", 1]
+        without = bench(*measure, "--plot", picture, PATH=folder)
+        assert without.returncode != 0 and "gnuplot-nox" in without.stderr, without.stderr
+        if shutil.which("gnuplot") is None:
+            print("gnuplot is not there: nothing was drawn")
+            return
+        done = bench(*measure, "--limit", "--plot", picture, "--json", data)
+        assert done.returncode == 0, done.stderr
+        drawn = picture.read_text()
+        for word in ("Ferry", "mpi", "memcpy", "alltoall, blocking, private memory, 2 ranks"):
+            assert word in drawn, word
+        png = Path(folder) / "b.png"
+        assert run([BENCH, "--draw", str(data), "--plot", str(png)]).returncode == 0
+        assert png.read_bytes().startswith(b"\x89PNG")
+        for bad, word in (("[]", "no results"), ("{", "no results of ferry-bench"),
+                          ('[{"bytes": "x"}]', "no results of ferry-bench")):
+            data.write_text(bad)
+            done = run([BENCH, "--draw", str(data), "--plot", str(png)])
+            assert done.returncode != 0 and word in done.stderr, done.stderr
+
+
 def test_table_and_file():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out.json"
@@ -168,6 +208,11 @@ def test_bad_command_lines():
             (["alltoall", "--iterations", "0"], "iterations"),
             (["alltoall", "--iterations", "x"], "x"), (["alltoall", "--mem", "shared"], "mem"),
             (["alltoall", "--memory", "device"], "device"), (["alltoall", "--peer", "gloo"], "gloo"),
+            (["alltoall", "--sizes", "8,x"], "'x'"), (["alltoall", "--sizes", ""], "--sizes"),
+            (["alltoall", "--sizes", "8", "--min", "8"], "--sizes"),
+            (["alltoall", "--offset", "4096"], "offset"), (["alltoall", "--offset", "-1"], "offset"),
+            (["alltoall", "--seconds", "0"], "seconds"), (["alltoall", "--plot", "a.pdf"], ".svg"),
+            (["alltoall", "--plot", ".svg"], ".svg"), (["--draw", "x"], "--plot"),
             (["alltoall", "--root", "0"], "root"), (["bcast", "--root", "2"], "root"),
             (["bcast", "--root", "-1"], "root"), (["bcast", "--in-place"], "in-place"),
             (["alltoall", "--json", "/no/such/folder/x"], "No such file"),
@@ -191,7 +236,7 @@ def test_help():
     done = bench(2, "--help")
     assert done.returncode == 0 and done.stdout.count("Usage:") == 1, done.stdout
     for option in ("min", "max", "form", "memory", "in-place", "root", "peer", "iterations",
-                   "check", "json", "seed"):
+                   "check", "json", "seed", "sizes", "offset", "limit", "seconds", "plot", "draw"):
         assert f"--{option} " in done.stdout, option
 
 

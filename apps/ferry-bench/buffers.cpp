@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "apps/ferry-bench/buffers.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <new>
+
+#include "apps/ferry-bench/memory.hpp"
 
 namespace ferry::bench {
 namespace {
@@ -15,25 +19,30 @@ int count_send_blocks(const Options& options, int ranks) {
   return options.operation == FERRY_ALLTOALL ? ranks : 1;
 }
 
+std::size_t largest(const Options& options) {
+  return static_cast<std::size_t>(*std::max_element(options.sizes.begin(), options.sizes.end()));
+}
+
 std::size_t capacity(const Options& options, int blocks) {
-  return static_cast<std::size_t>(options.sizes.back()) * static_cast<std::size_t>(blocks);
+  return largest(options) * static_cast<std::size_t>(blocks);
 }
 
 } // namespace
 
-void GuardedBuffer::FreeAligned::operator()(std::byte* memory) const {
-  ::operator delete(memory, kPage);
+void GuardedBuffer::Free::operator()(std::byte* memory) const {
+  if (shared) {
+    free_shared(memory);
+  } else {
+    ::operator delete(memory, kPage);
+  }
 }
 
-GuardedBuffer::GuardedBuffer(std::size_t size, bool shared) {
-  const std::size_t bytes = size + 2 * kGuard;
-  if (shared) {
-    shared_ = SharedArray<std::byte>(bytes);
-    base_ = shared_.data();
-  } else {
-    private_.reset(static_cast<std::byte*>(::operator new(bytes, kPage)));
-    base_ = private_.get();
-  }
+GuardedBuffer::GuardedBuffer(std::size_t size, bool shared, std::size_t offset) {
+  const std::size_t bytes = size + offset + 2 * kGuard;
+  memory_ = {
+      shared ? allocate_shared(bytes) : static_cast<std::byte*>(::operator new(bytes, kPage)),
+      Free{shared}};
+  base_ = memory_.get() + offset;
 }
 
 void GuardedBuffer::resize(std::size_t size) {
@@ -52,8 +61,9 @@ Buffers::Buffers(const Options& options, int rank, int ranks)
       rank_(rank),
       recv_blocks_(options.operation == FERRY_BCAST ? 1 : ranks),
       send_blocks_(count_send_blocks(options, ranks)),
-      send_(capacity(options, send_blocks_), options.shared),
-      recv_(capacity(options, recv_blocks_), options.shared) {}
+      send_(capacity(options, send_blocks_), options.shared, options.offset),
+      recv_(capacity(options, recv_blocks_), options.shared, options.offset),
+      source_(options.limit && send_blocks_ == 0 ? largest(options) : 0) {}
 
 void Buffers::resize(std::uint64_t block_bytes) {
   block_bytes_ = block_bytes;
@@ -65,16 +75,24 @@ const void* Buffers::send() noexcept {
   return send_blocks_ == 0 ? MPI_IN_PLACE : send_.bytes().data();
 }
 
-Block Buffers::incoming(std::uint64_t iteration, int index) const {
-  switch (options_.operation) {
-    case FERRY_ALLTOALL:
-      return {options_.seed, iteration, index, rank_};
-    case FERRY_ALLGATHER:
-      return {options_.seed, iteration, index, kEveryone};
-    case FERRY_BCAST:
-      break;
+void Buffers::copy_bare() {
+  const auto bytes = static_cast<std::size_t>(block_bytes_);
+  for (int i = 0; i < recv_blocks_; ++i) {
+    const bool stays = options_.operation == FERRY_BCAST ? rank_ == options_.root
+                                                         : options_.in_place && i == rank_;
+    if (stays) continue;
+    const std::byte* from =
+        send_blocks_ == 0 ? source_.data() : send_.bytes().data() + at(i % send_blocks_);
+    std::memcpy(recv_.bytes().data() + at(i), from, bytes);
   }
-  return {options_.seed, iteration, options_.root, kEveryone};
+}
+
+Block Buffers::incoming(std::uint64_t iteration, int index) const {
+  if (options_.operation == FERRY_BCAST) {
+    return {options_.seed, iteration, options_.root, kEveryone};
+  }
+  return {
+      options_.seed, iteration, index, options_.operation == FERRY_ALLTOALL ? rank_ : kEveryone};
 }
 
 Block Buffers::outgoing(std::uint64_t iteration, int index) const {
@@ -83,15 +101,8 @@ Block Buffers::outgoing(std::uint64_t iteration, int index) const {
 }
 
 bool Buffers::is_source(int index) const {
-  switch (options_.operation) {
-    case FERRY_ALLTOALL:
-      return options_.in_place;
-    case FERRY_ALLGATHER:
-      return options_.in_place && index == rank_;
-    case FERRY_BCAST:
-      break;
-  }
-  return rank_ == options_.root;
+  if (options_.operation == FERRY_BCAST) return rank_ == options_.root;
+  return options_.in_place && (options_.operation == FERRY_ALLTOALL || index == rank_);
 }
 
 void Buffers::prepare(std::uint64_t iteration) {

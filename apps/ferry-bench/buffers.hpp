@@ -5,19 +5,19 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-
-#include <ferry/ferry.hpp>
+#include <vector>
 
 #include "apps/ferry-bench/options.hpp"
 #include "apps/ferry-bench/pattern.hpp"
 
 namespace ferry::bench {
 
-// Page-aligned bytes between two canaries. One allocation serves all sizes.
+// Bytes between two canaries, `offset` bytes behind the begin of a page. One allocation serves all
+// sizes.
 class GuardedBuffer {
  public:
-  // Throws Error or std::bad_alloc.
-  GuardedBuffer(std::size_t capacity, bool shared);
+  // Throws std::runtime_error or std::bad_alloc.
+  GuardedBuffer(std::size_t capacity, bool shared, std::size_t offset = 0);
 
   // From now on the buffer has size bytes, with fresh canaries directly before and behind.
   void resize(std::size_t size);
@@ -30,12 +30,12 @@ class GuardedBuffer {
 
  private:
   static constexpr std::size_t kGuard = 4096;
-  struct FreeAligned {
+  struct Free {
+    bool shared;
     void operator()(std::byte* memory) const;
   };
 
-  SharedArray<std::byte> shared_;
-  std::unique_ptr<std::byte, FreeAligned> private_;
+  std::unique_ptr<std::byte, Free> memory_;
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
 };
@@ -56,6 +56,9 @@ class Buffers {
   // MPI_IN_PLACE when there is no send buffer.
   [[nodiscard]] const void* send() noexcept;
   [[nodiscard]] void* recv() noexcept { return recv_.bytes().data(); }
+  // The bytes that this rank's share of the collective has to move at least, by one plain memcpy
+  // each and without a word to others.
+  void copy_bare();
 
  private:
   // Block index of buffer holds what index sends here, or what this rank sends to index.
@@ -73,6 +76,7 @@ class Buffers {
   std::uint64_t block_bytes_ = 0;
   GuardedBuffer send_;
   GuardedBuffer recv_;
+  std::vector<std::byte> source_; // of copy_bare(), where there is no send buffer
 };
 
 } // namespace ferry::bench

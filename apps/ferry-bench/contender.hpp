@@ -24,4 +24,10 @@ struct Contender {
 // The same by the MPI below.
 [[nodiscard]] Contender make_peer(const Options& options, Buffers& buffers, MPI_Comm comm);
 
+// No collective: the bare copies of the same bytes, the limit for both.
+[[nodiscard]] Contender make_limit(Buffers& buffers);
+
+// The call that both make.
+[[nodiscard]] ferry_call describe(const Options& options, Buffers& buffers, MPI_Comm comm);
+
 } // namespace ferry::bench

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 
 #include "apps/ferry-bench/crew.hpp"
 #include "apps/ferry-bench/options.hpp"
+#include "apps/ferry-bench/plot.hpp"
 #include "apps/ferry-bench/report.hpp"
 #include "apps/ferry-bench/runner.hpp"
 
@@ -71,12 +74,27 @@ std::vector<Result> measure_all(const Options& options, const Crew& crew, std::F
   return results;
 }
 
+void draw_file(const Options& options) {
+  std::ifstream file(options.draw);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    throw std::runtime_error(fmt::format("--draw {}: {}", options.draw, std::strerror(errno)));
+  }
+  draw_results(text.str(), options.plot);
+}
+
 int run(int argc, char** argv, const Crew& crew) {
   const std::optional<Options> options = parse_options(argc, argv, crew.size());
   if (!options) {
     if (crew.rank() == 0) std::fputs(help_text().c_str(), stdout);
     return 0;
   }
+  if (!options->draw.empty()) {
+    if (crew.rank() == 0) draw_file(*options);
+    return 0;
+  }
+  if (!options->plot.empty() && crew.rank() == 0) require_gnuplot();
   const Output json = agree_on_json(*options, crew);
   const std::vector<Result> results =
       measure_all(*options, crew, options->json == "-" ? stderr : stdout);
@@ -86,6 +104,9 @@ int run(int argc, char** argv, const Crew& crew) {
     if (!written) {
       throw std::runtime_error(fmt::format("--json {}: {}", options->json, std::strerror(errno)));
     }
+  }
+  if (!options->plot.empty() && crew.rank() == 0) {
+    draw_results(to_json(*options, crew.size(), results), options->plot);
   }
   for (const auto& result : results) {
     if (result.errors.value_or(0) != 0) return kWrongData;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "apps/ferry-bench/options.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <map>
@@ -20,7 +21,8 @@ const std::map<std::string, ferry_form> kForms = {
     {"blocking", FERRY_BLOCKING},
     {"nonblocking", FERRY_NONBLOCKING},
     {"persistent", FERRY_PERSISTENT}};
-const std::map<std::string, bool> kMemories = {{"private", false}, {"shared", true}};
+const std::map<std::string, bool> kMemories = {
+    {"private", false}, {"shared", true}, {"alloc", true}};
 const std::map<std::string, bool> kPeers = {{"mpi", true}, {"none", false}};
 
 template <class Value>
@@ -48,14 +50,23 @@ po::options_description describe() {
   all.add_options() //
       ("min", text("8"), "smallest size in bytes; suffixes K, M, G") //
       ("max", text("4M"), "largest size; equal to --min: this one size, any number") //
+      ("sizes", po::value<std::string>(), "these sizes in this order instead, as 8,1M,64K") //
       ("form", text("blocking"), "blocking, nonblocking or persistent") //
-      ("memory", text("private"), "private (of the program) or shared (of ferry_alloc)") //
+      ("memory", text("private"),
+       "private (of the program) or shared (of ferry_alloc; alloc is the same)") //
+      ("offset", po::value<int>()->default_value(0), "buffers begin so far behind a page") //
       ("in-place", "send from the receive buffer (alltoall, allgather)") //
       ("root", po::value<int>(), "root of bcast (0)") //
       ("peer", text("mpi"), "mpi: measure the MPI below too; none: Ferry alone") //
+      ("limit", "measure bare memcpy of the same bytes too") //
+      ("seconds", po::value<double>()->default_value(2),
+       "time for the rounds of a size, at most") //
       ("iterations", po::value<int>(), "timed rounds per size (11, fewer when calls are long)") //
       ("check", "verify every byte before and after timing") //
       ("json", po::value<std::string>(), "write the results to this file; - is standard output") //
+      ("plot", po::value<std::string>(),
+       "draw time over size with gnuplot: FILE.svg or FILE.png") //
+      ("draw", po::value<std::string>(), "measure nothing, draw the results in this JSON file") //
       ("seed", po::value<std::uint64_t>()->default_value(1), "seed of the data") //
       ("help,h", "this text");
   return all;
@@ -75,6 +86,38 @@ std::vector<std::uint64_t> list_sizes(std::uint64_t smallest, std::uint64_t larg
     throw UsageError(fmt::format("no power of two lies between {} and {}", smallest, largest));
   }
   return sizes;
+}
+
+std::vector<std::uint64_t> read_sizes(const po::variables_map& values) {
+  const auto text = [&](const char* name) { return values[name].as<std::string>(); };
+  if (values.count("sizes") == 0) {
+    return list_sizes(parse_size(text("min"), "--min"), parse_size(text("max"), "--max"));
+  }
+  if (!values["min"].defaulted() || !values["max"].defaulted()) {
+    throw UsageError("--sizes does not go with --min and --max");
+  }
+  std::vector<std::uint64_t> sizes;
+  std::istringstream list(text("sizes"));
+  for (std::string size; std::getline(list, size, ',');) {
+    sizes.push_back(parse_size(size, "--sizes"));
+  }
+  if (sizes.empty()) throw UsageError("--sizes without a size");
+  return sizes;
+}
+
+// Names are looked at before anything is measured.
+void read_plot(const po::variables_map& values, Options& options) {
+  if (values.count("draw") != 0) options.draw = values["draw"].as<std::string>();
+  if (values.count("plot") == 0) {
+    if (!options.draw.empty()) throw UsageError("--draw goes with --plot");
+    return;
+  }
+  options.plot = values["plot"].as<std::string>();
+  const auto ends = [&](const std::string& end) {
+    return options.plot.size() > end.size() && options.plot.ends_with(end);
+  };
+  if (ends(".svg") || ends(".png")) return;
+  throw UsageError(fmt::format("--plot '{}' ends neither in .svg nor in .png", options.plot));
 }
 
 int read_root(const po::variables_map& values, const Options& options, int ranks) {
@@ -97,22 +140,39 @@ std::optional<int> read_rounds(const po::variables_map& values) {
 // The receive buffer is the largest; its size must be a number of bytes that can be addressed.
 void check_total(const Options& options, int ranks) {
   const auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (options.sizes.back() > most / 2 / static_cast<std::uint64_t>(ranks)) {
-    throw UsageError(fmt::format("--max {} is too large", options.sizes.back()));
+  const std::uint64_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
+  if (largest > most / 2 / static_cast<std::uint64_t>(ranks)) {
+    throw UsageError(fmt::format("size {} is too large", largest));
+  }
+}
+
+void read_numbers(const po::variables_map& values, Options& options) {
+  const int offset = values["offset"].as<int>();
+  if (offset < 0 || offset > 4095) {
+    throw UsageError(fmt::format("--offset {} is not in 0 to 4095", offset));
+  }
+  options.offset = static_cast<std::size_t>(offset);
+  options.seconds = values["seconds"].as<double>();
+  if (!(options.seconds > 0 && options.seconds <= 3600)) {
+    throw UsageError(fmt::format("--seconds {} is not in 0 to 3600", options.seconds));
   }
 }
 
 Options interpret(const po::variables_map& values, int ranks) {
   const auto text = [&](const char* name) { return values[name].as<std::string>(); };
+  Options options;
+  read_plot(values, options);
+  if (!options.draw.empty()) return options;
   if (values.count("collective") == 0) {
     throw UsageError("which collective? alltoall, allgather or bcast");
   }
-  Options options;
   options.operation = choose(kOperations, text("collective"), "collective");
   options.form = choose(kForms, text("form"), "--form");
   options.shared = choose(kMemories, text("memory"), "--memory");
   options.peer = choose(kPeers, text("peer"), "--peer");
-  options.sizes = list_sizes(parse_size(text("min"), "--min"), parse_size(text("max"), "--max"));
+  options.sizes = read_sizes(values);
+  options.limit = values.count("limit") != 0;
+  read_numbers(values, options);
   options.in_place = values.count("in-place") != 0;
   options.check = values.count("check") != 0;
   options.seed = values["seed"].as<std::uint64_t>();
@@ -180,12 +240,14 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int rank
 std::string help_text() {
   std::ostringstream text;
   text << "Usage: mpiexec -n RANKS ferry-bench alltoall|allgather|bcast [options]\n"
+          "       ferry-bench --draw RESULTS.json --plot FILE\n"
           "Times a collective of Ferry and of the MPI below in turns. Sizes are bytes per peer\n"
           "block (of the message for bcast): the powers of two from --min to --max.\n\n"
        << describe()
        << "\nA time is that of one call of many back to back, on the slowest rank.\n"
           "ratio = MPI median / Ferry median: above 1 Ferry is quicker.\n"
           "GB/s = bytes a rank exchanges with others per Ferry median, in 10^9 bytes.\n"
+          "Several peers, cliffs, and the table of all: ferry-bench-jobs --help.\n"
           "Exit status: 0; 1 when Ferry delivered wrong bytes; 2 for a bad command line.\n";
   return text.str();
 }

@@ -15,14 +15,20 @@ namespace ferry::bench {
 struct Options {
   ferry_operation operation = FERRY_ALLTOALL;
   ferry_form form = FERRY_BLOCKING;
-  std::vector<std::uint64_t> sizes; // bytes per peer block; of the message for a broadcast
-  bool shared = false; // Ferry's buffers come from ferry_alloc
+  // Bytes per peer block; of the message for a broadcast. In the order in which they are measured.
+  std::vector<std::uint64_t> sizes;
+  bool shared = false; // buffers come from ferry_alloc
+  std::size_t offset = 0; // bytes between the begin of a page and that of a buffer
   bool in_place = false;
   int root = 0;
   bool peer = true; // measure the MPI below too
+  bool limit = false; // and the bare copies
+  double seconds = 2; // for the rounds of one size
   std::optional<int> rounds; // empty: as many as the time per size allows, kDefaultRounds at most
   bool check = false;
   std::string json; // empty: none; "-": standard output
+  std::string plot; // empty: none; else a name in .svg or .png
+  std::string draw; // draw this file of results and measure nothing
   std::uint64_t seed = 1;
 };
 

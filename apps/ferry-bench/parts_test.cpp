@@ -3,7 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -11,6 +13,7 @@
 #include "apps/ferry-bench/buffers.hpp"
 #include "apps/ferry-bench/options.hpp"
 #include "apps/ferry-bench/pattern.hpp"
+#include "apps/ferry-bench/plot.hpp"
 #include "apps/ferry-bench/report.hpp"
 #include "apps/ferry-bench/runner.hpp"
 
@@ -168,6 +171,50 @@ TEST_CASE("sizes") {
   CHECK(sizes_of({}).back() == 4194304);
   CHECK_THROWS_AS((void)sizes_of({"--min", "9", "--max", "15"}), UsageError);
   CHECK_THROWS_AS((void)sizes_of({"--min", "64", "--max", "8"}), UsageError);
+}
+
+TEST_CASE("a list of sizes keeps its order") {
+  using Sizes = std::vector<std::uint64_t>;
+  CHECK(sizes_of({"--sizes", "1M,8,64K"}) == Sizes{1048576, 8, 65536});
+  CHECK(sizes_of({"--sizes", "17"}) == Sizes{17});
+  CHECK_THROWS_AS((void)sizes_of({"--sizes", "8,,9"}), UsageError);
+}
+
+TEST_CASE("the bare copies move what must come to this rank, and nothing else") {
+  for (const auto& [operation, rank, bytes] :
+       {std::tuple{FERRY_ALLTOALL, 1, 300},
+        {FERRY_ALLGATHER, 1, 300},
+        {FERRY_BCAST, 0, 100},
+        {FERRY_BCAST, 2, 0}}) {
+    Options options = options_for(operation, false, operation == FERRY_BCAST ? 2 : 0);
+    options.limit = true;
+    Buffers buffers(options, rank, 3);
+    buffers.resize(100);
+    buffers.prepare(1);
+    const std::size_t size = operation == FERRY_BCAST ? 100 : 300;
+    const auto* received = static_cast<const std::byte*>(buffers.recv());
+    const std::vector<std::byte> before(received, received + size);
+    buffers.copy_bare();
+    std::size_t changed = 0;
+    for (std::size_t i = 0; i < size; ++i) changed += received[i] != before[i] ? 1 : 0;
+    CHECK(changed <= static_cast<std::size_t>(bytes));
+    CHECK(changed >= static_cast<std::size_t>(bytes) * 9 / 10);
+  }
+}
+
+TEST_CASE("a picture has a line for Ferry, for each peer and for the limit") {
+  const std::string row =
+      R"({"collective":"bcast","form":"blocking","memory":"private","ranks":2,"bytes":8,)"
+      R"("ferry_us_median":1.5,"peer_us_median":2.5,"limit_us_median":0.5,"peer":"it's"})";
+  const std::string script = plot_script("[" + row + "]", "a'b.svg");
+  CHECK(script.find("set terminal svg") != std::string::npos);
+  CHECK(script.find("set output 'a''b.svg'\n") != std::string::npos);
+  CHECK(script.find("8 1.5\n") != std::string::npos);
+  CHECK(script.find("title 'Ferry', ") != std::string::npos);
+  CHECK(script.find("title 'it''s', ") != std::string::npos);
+  CHECK(script.find("title 'memcpy'\n") != std::string::npos);
+  CHECK_THROWS_AS((void)plot_script("[]", "a.svg"), std::runtime_error);
+  CHECK_THROWS_AS((void)plot_script("[1]", "a.svg"), std::runtime_error);
 }
 
 TEST_CASE("minimum and median") {

@@ -28,20 +28,26 @@ Json to_object(const Options& options, int ranks, const Result& result) {
   std::optional<double> peer_median;
   if (result.peer) peer_min = microseconds(result.peer->minimum);
   if (result.peer) peer_median = microseconds(result.peer->median);
+  std::optional<double> limit_median;
+  if (result.limit) limit_median = microseconds(result.limit->median);
   return {
       {"collective", name_of(options.operation)},
       {"form", name_of(options.form)},
       {"memory", options.shared ? "shared" : "private"},
+      {"offset", options.offset},
       {"in_place", options.in_place},
       {"root", options.root},
       {"ranks", ranks},
+      {"peer", result.peer ? Json("mpi") : Json(nullptr)},
       {"bytes", result.bytes},
       {"rounds", result.rounds},
       {"ferry_us_min", microseconds(result.ferry.minimum)},
       {"ferry_us_median", microseconds(result.ferry.median)},
       {"peer_us_min", optional(peer_min)},
       {"peer_us_median", optional(peer_median)},
+      {"limit_us_median", optional(limit_median)},
       {"ratio", optional(ratio(result))},
+      {"over_limit", optional(over_limit(result))},
       {"busbw_gbps", bus_bandwidth(options, ranks, result)},
       {"path", result.path},
       {"why", result.why},
@@ -75,6 +81,11 @@ std::vector<Reason> distinct_reasons(const std::vector<Result>& results) {
   return reasons;
 }
 
+std::optional<double> over_limit(const Result& result) {
+  if (!result.limit || result.limit->median <= 0) return std::nullopt;
+  return result.ferry.median / result.limit->median;
+}
+
 std::optional<double> ratio(const Result& result) {
   if (!result.peer || result.ferry.median <= 0) return std::nullopt;
   return result.peer->median / result.ferry.median;
@@ -101,8 +112,8 @@ void Table::header() const {
       name_of(options_.form), options_.shared ? "shared" : "private",
       options_.in_place ? ", in place" : "", ranks_, ranks_ == 1 ? "" : "s");
   fmt::print(
-      out_, "{:>11} {:>11} {:>11} {:>11} {:>11} {:>7} {:>8}  {:<7} {:>8}\n", "bytes", "Ferry min",
-      "median", "MPI min", "median", "ratio", "GB/s", "path", "errors");
+      out_, "{:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>7} {:>8}  {:<7} {:>8}\n", "bytes",
+      "Ferry min", "median", "MPI min", "median", "memcpy", "ratio", "GB/s", "path", "errors");
   std::fflush(out_);
 }
 
@@ -111,11 +122,13 @@ void Table::row(const Result& result) const {
   std::optional<double> peer_median;
   if (result.peer) peer_min = microseconds(result.peer->minimum);
   if (result.peer) peer_median = microseconds(result.peer->median);
+  std::optional<double> limit;
+  if (result.limit) limit = microseconds(result.limit->median);
   fmt::print(
-      out_, "{:>11} {:>11.2f} {:>11.2f} {:>11} {:>11} {:>7} {:>8.3f}  {:<7} {:>8}\n", result.bytes,
-      microseconds(result.ferry.minimum), microseconds(result.ferry.median),
-      number_or_dash(peer_min), number_or_dash(peer_median), number_or_dash(ratio(result)),
-      bus_bandwidth(options_, ranks_, result), result.path,
+      out_, "{:>11} {:>11.2f} {:>11.2f} {:>11} {:>11} {:>11} {:>7} {:>8.3f}  {:<7} {:>8}\n",
+      result.bytes, microseconds(result.ferry.minimum), microseconds(result.ferry.median),
+      number_or_dash(peer_min), number_or_dash(peer_median), number_or_dash(limit),
+      number_or_dash(ratio(result)), bus_bandwidth(options_, ranks_, result), result.path,
       result.errors ? std::to_string(*result.errors) : "-");
   std::fflush(out_);
 }

@@ -14,6 +14,9 @@
 
 namespace ferry::bench {
 
+// Ferry median / limit median: how much of the time no other way could save. Empty without a limit.
+[[nodiscard]] std::optional<double> over_limit(const Result& result);
+
 // Peer median / Ferry median: above 1 Ferry is quicker. Empty without a peer.
 [[nodiscard]] std::optional<double> ratio(const Result& result);
 

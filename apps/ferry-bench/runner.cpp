@@ -1,41 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "apps/ferry-bench/runner.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <utility>
-
 namespace ferry::bench {
 namespace {
 
 constexpr int kCheckedCalls = 4;
-constexpr int kFewestRounds = 3;
-constexpr int kCalibrationSteps = 8;
-constexpr double kSecondsPerSize = 2.0;
-
-// Long enough that the clock and the start of a round do not count; from 2 MiB on, where caches and
-// page tables matter, long enough to average over them.
-constexpr std::uint64_t kLargeBytes = std::uint64_t{2} << 20;
-constexpr double kSmallRoundSeconds = 1e-3;
-constexpr double kLargeRoundSeconds = 50e-3;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::vector<double> per_call(std::vector<double> rounds, std::int64_t calls) {
-  for (double& seconds : rounds) seconds /= static_cast<double>(calls);
-  return rounds;
-}
 
 } // namespace
-
-Times summarize(std::vector<double> rounds) {
-  std::sort(rounds.begin(), rounds.end());
-  const std::size_t middle = rounds.size() / 2;
-  const bool odd = rounds.size() % 2 == 1;
-  return {rounds.front(), odd ? rounds[middle] : (rounds[middle - 1] + rounds[middle]) / 2};
-}
 
 Runner::Runner(const Options& options, MPI_Comm comm, const Crew& crew)
     : options_(options), comm_(comm), crew_(crew), buffers_(options, crew.rank(), crew.size()) {}
@@ -73,65 +44,18 @@ std::uint64_t Runner::count_wrong(const Contender& contender) {
   return crew_.sum(wrong);
 }
 
-double Runner::time_round(const Contender& contender, std::int64_t calls) const {
-  crew_.barrier();
-  const double start = seconds_now();
-  for (std::int64_t i = 0; i < calls; ++i) contender.call();
-  const double seconds = seconds_now() - start;
-  crew_.barrier();
-  return seconds;
-}
-
-Runner::Pace Runner::calibrate(const Contender& contender) const {
-  const bool large = buffers_.block_bytes() >= kLargeBytes;
-  const double target = large ? kLargeRoundSeconds : kSmallRoundSeconds;
-  contender.call();
-  Pace pace;
-  for (int step = 0; step < kCalibrationSteps; ++step) {
-    pace.seconds = time_round(contender, pace.calls);
-    crew_.maximum({&pace.seconds, 1});
-    if (pace.seconds >= target) break;
-    const double growth = std::clamp(1.2 * target / std::max(pace.seconds, 1e-9), 2.0, 100.0);
-    const auto calls = static_cast<std::int64_t>(static_cast<double>(pace.calls) * growth);
-    pace.seconds *= static_cast<double>(calls) / static_cast<double>(pace.calls);
-    pace.calls = calls;
-  }
-  return pace;
-}
-
-int Runner::choose_rounds(const Pace& ferry, const Pace& peer) const {
-  if (options_.rounds) return *options_.rounds;
-  const double affordable = kSecondsPerSize / (ferry.seconds + peer.seconds);
-  if (affordable >= kDefaultRounds) return kDefaultRounds;
-  return std::max(kFewestRounds, static_cast<int>(affordable));
-}
-
-void Runner::time(
-    Result& result, const Contender& ferry, const std::optional<Contender>& peer) const {
-  const Pace ferry_pace = calibrate(ferry);
-  const Pace peer_pace = peer ? calibrate(*peer) : Pace{};
-  result.rounds = choose_rounds(ferry_pace, peer_pace);
-  std::vector<double> ferry_rounds;
-  std::vector<double> peer_rounds;
-  const auto run_ferry = [&] { ferry_rounds.push_back(time_round(ferry, ferry_pace.calls)); };
-  const auto run_peer = [&] {
-    if (peer) peer_rounds.push_back(time_round(*peer, peer_pace.calls));
-  };
-  // In turns, and each goes first as often as the other: what disturbs the machine disturbs both.
-  for (int round = 0; round < result.rounds; ++round) {
-    if (round % 2 == 0) {
-      run_ferry();
-      run_peer();
-    } else {
-      run_peer();
-      run_ferry();
-    }
-  }
-  crew_.maximum(ferry_rounds);
-  result.ferry = summarize(per_call(std::move(ferry_rounds), ferry_pace.calls));
-  if (!peer) return;
-  crew_.maximum(peer_rounds);
-  result.peer = summarize(per_call(std::move(peer_rounds), peer_pace.calls));
+void Runner::time(Result& result, const Contender& ferry, const std::optional<Contender>& peer) {
+  std::optional<Contender> limit;
+  if (options_.limit) limit = make_limit(buffers_);
+  std::vector<const Contender*> contenders = {&ferry};
+  if (peer) contenders.push_back(&*peer);
+  if (limit) contenders.push_back(&*limit);
+  Stopwatch stopwatch(options_, crew_, buffers_.block_bytes());
+  const std::vector<Times> times = stopwatch.run(contenders);
+  result.rounds = stopwatch.rounds();
+  result.ferry = times.front();
+  if (peer) result.peer = times[1];
+  if (limit) result.limit = times.back();
 }
 
 } // namespace ferry::bench
