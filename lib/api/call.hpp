@@ -37,8 +37,8 @@ struct Side {
 
 // Any collective in any form: what the entry points of ferry.h and of the preload library fill in.
 // Broadcast: recv alone. Gather: recv matters at the root. Scatter: send matters at the root.
-// Reductions: one count, of recv (reduce_scatter: recv.counts, one a rank), and one type, recv.type;
-// send.buffer may be MPI_IN_PLACE. Barrier: none.
+// Reductions: one count, of recv (reduce_scatter: recv.counts, one a rank), and one type,
+// recv.type; send.buffer may be MPI_IN_PLACE. Barrier: none.
 struct Call {
   const char* function = ""; // for error texts
   Operation operation = Operation::alltoall;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <cstdio>
 
+#include "lib/api/state.hpp"
+
 namespace ferry::core {
 namespace {
 
@@ -50,14 +52,6 @@ std::string& text_of_thread() {
   return text;
 }
 
-bool mpi_is_up() {
-  int up = 0;
-  int down = 0;
-  PMPI_Initialized(&up);
-  PMPI_Finalized(&down);
-  return up != 0 && down == 0;
-}
-
 std::string describe(const CallSite& site, const Status& status) {
   std::string where;
   if (site.comm != MPI_COMM_NULL) {
@@ -89,7 +83,7 @@ const char* last_error_text() noexcept {
 
 int report(const CallSite& site, const Status& status) {
   const int code = error_class(status.kind);
-  if (!mpi_is_up()) {
+  if (!mpi_runs(site.comm)) {
     text_of_thread() = describe({site.function, MPI_COMM_NULL, true}, status);
     return code;
   }
@@ -97,7 +91,8 @@ int report(const CallSite& site, const Status& status) {
   if (site.quiet || status.kind == ErrorKind::below) return code;
   const MPI_Comm comm = site.comm == MPI_COMM_NULL ? MPI_COMM_SELF : site.comm;
   tell_before_fatal(comm, text_of_thread());
-  PMPI_Comm_call_errhandler(comm, code);
+  const Outside scope;
+  PMPI_Comm_call_errhandler(comm, site.in_status ? MPI_ERR_IN_STATUS : code);
   return code;
 }
 

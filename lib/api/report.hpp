@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/base/error.hpp"
+#include "lib/base/inside.hpp"
 
 namespace ferry::core {
 
@@ -13,6 +14,7 @@ struct CallSite {
   const char* function = "";
   MPI_Comm comm = MPI_COMM_NULL; // MPI_COMM_NULL: reported on MPI_COMM_SELF
   bool quiet = false; // FERRY_NO_ERROR_HANDLER
+  bool in_status = false; // the class is in a status, the call itself gives MPI_ERR_IN_STATUS
 };
 
 // Keeps the text for ferry_error_text(), calls the error handler once, returns the error class.
@@ -24,6 +26,7 @@ int report(const CallSite& site, const Status& status);
 // Runs a function that may throw; every error comes back as a class, nothing escapes into C.
 template <class Function>
 int guarded(const CallSite& site, Function function) {
+  const Inside scope;
   try {
     return function();
   } catch (const Failure& failure) {

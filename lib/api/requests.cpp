@@ -24,19 +24,13 @@ int bad_request(
 // Tell the user that the operation is over: a non-blocking handle goes, a persistent one rests.
 int finish(const char* function, ferry_request* request, const Status& status) {
   ferry_request_s* handle = *request;
-  handle->started = false;
   if (status.ok() && handle->persistent()) return MPI_SUCCESS;
   const CallSite site = site_of(function, *handle);
-  const Status kept = status; // lives in the handle
   if (!handle->persistent()) {
     delete handle;
     *request = FERRY_REQUEST_NULL;
   }
-  return kept.ok() ? MPI_SUCCESS : report(site, kept);
-}
-
-Poll look(ferry_request_s& handle) {
-  return handle.persistent() ? handle.state->look(*handle.plan) : handle.state->look(handle.op);
+  return status.ok() ? MPI_SUCCESS : report(site, status);
 }
 
 int start(ferry_request* request) {
@@ -53,30 +47,25 @@ int start(ferry_request* request) {
     return bad_request(
         kFunction, request, "the handle is active", "complete it with ferry_wait or ferry_test");
   }
-  const Status status = handle.state->start(*handle.plan);
-  if (!status.ok()) return report(site_of(kFunction, handle), status);
-  handle.started = true;
-  return MPI_SUCCESS;
+  const Status status = start_request(handle);
+  return status.ok() ? MPI_SUCCESS : report(site_of(kFunction, handle), status);
 }
 
 int test(const char* function, ferry_request* request, int* flag) {
   *flag = 1;
   if (*request == FERRY_REQUEST_NULL || !(*request)->started) return MPI_SUCCESS;
   ferry_request_s& handle = **request;
-  if (look(handle) == Poll::pending) {
+  if (look_request(handle) == Poll::pending) {
     *flag = 0;
     handle.state->poke();
     return MPI_SUCCESS;
   }
-  return finish(function, request, handle.persistent() ? handle.plan->status() : handle.op.status);
+  return finish(function, request, end_request(handle));
 }
 
 int wait(const char* function, ferry_request* request) {
   if (*request == FERRY_REQUEST_NULL || !(*request)->started) return MPI_SUCCESS;
-  ferry_request_s& handle = **request;
-  const Status status =
-      handle.persistent() ? handle.state->wait(*handle.plan) : handle.state->wait(handle.op);
-  return finish(function, request, status);
+  return finish(function, request, wait_request(**request));
 }
 
 bool null_array(int count, const void* requests) {
@@ -84,6 +73,30 @@ bool null_array(int count, const void* requests) {
 }
 
 } // namespace
+
+Status start_request(ferry_request_s& request) {
+  Status status = request.state->start(*request.plan);
+  if (status.ok()) request.started = true;
+  return status;
+}
+
+Poll look_request(ferry_request_s& request) {
+  return request.persistent() ? request.state->look(*request.plan)
+                              : request.state->look(request.op);
+}
+
+Status wait_request(ferry_request_s& request) {
+  Status status =
+      request.persistent() ? request.state->wait(*request.plan) : request.state->wait(request.op);
+  request.started = false;
+  return status;
+}
+
+Status end_request(ferry_request_s& request) {
+  request.started = false;
+  return request.persistent() ? request.plan->status() : request.op.status;
+}
+
 } // namespace ferry::core
 
 using namespace ferry::core;
@@ -133,7 +146,7 @@ int ferry_testall(int count, ferry_request requests[], int* flag) {
     *flag = 1;
     for (int i = 0; i < count; ++i) {
       ferry_request_s* handle = requests[i];
-      if (handle == nullptr || !handle->started || look(*handle) == Poll::ready) continue;
+      if (handle == nullptr || !handle->started || look_request(*handle) == Poll::ready) continue;
       handle->state->poke();
       *flag = 0;
     }

@@ -37,24 +37,42 @@ void warn_of_launcher(int world) {
   if (!line.empty()) std::fprintf(stderr, "ferry: %s\n", line.c_str());
 }
 
+// Throws Failure unless MPI runs.
+void require_mpi(MPI_Comm comm) {
+  if (mpi_runs(comm)) return;
+  int down = 0;
+  PMPI_Finalized(&down);
+  throw Failure(
+      ErrorKind::other, down == 0 ? "MPI is not initialised" : "MPI is finalised already",
+      "call this between MPI_Init and MPI_Finalize");
+}
+
 // MPI_Finalize begins with the attributes of MPI_COMM_SELF: a cheap way to know that MPI is up.
-int make_keyval() {
-  require_mpi();
+// Sessions have no MPI_COMM_SELF.
+void watch_finalize() {
+  int up = 0;
+  PMPI_Initialized(&up);
+  if (up == 0) return;
   int world = 0;
   PMPI_Comm_size(MPI_COMM_WORLD, &world);
   warn_of_launcher(world);
-  pthread_atfork(nullptr, nullptr, [] { in_child.store(true, std::memory_order_relaxed); });
   int watch = MPI_KEYVAL_INVALID;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, note_finalize, &watch, nullptr);
   PMPI_Comm_set_attr(MPI_COMM_SELF, watch, nullptr);
   PMPI_Comm_free_keyval(&watch);
+}
+
+int make_keyval(MPI_Comm comm) {
+  require_mpi(comm);
+  watch_finalize();
+  pthread_atfork(nullptr, nullptr, [] { in_child.store(true, std::memory_order_relaxed); });
   int keyval = MPI_KEYVAL_INVALID;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_state, &keyval, nullptr);
   return keyval;
 }
 
-int keyval() {
-  static const int value = make_keyval();
+int keyval(MPI_Comm comm) {
+  static const int value = make_keyval(comm);
   return value;
 }
 
@@ -73,20 +91,18 @@ bool threaded() {
 
 } // namespace
 
-void require_mpi() {
+bool mpi_runs(MPI_Comm comm) {
   int up = 0;
   int down = 0;
   PMPI_Initialized(&up);
   PMPI_Finalized(&down);
-  if (up != 0 && down == 0) return;
-  throw Failure(
-      ErrorKind::other, up == 0 ? "MPI is not initialised" : "MPI is finalised already",
-      "call this between MPI_Init and MPI_Finalize");
+  const bool predefined = comm == MPI_COMM_NULL || comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF;
+  return (up != 0 || !predefined) && down == 0;
 }
 
 StateHolder* find_state(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return nullptr;
-  if (finalized.load(std::memory_order_relaxed)) require_mpi();
+  if (finalized.load(std::memory_order_relaxed)) require_mpi(comm);
   if (in_child.load(std::memory_order_relaxed)) {
     throw Failure(
         ErrorKind::other, "this process was forked from one that uses Ferry",
@@ -94,7 +110,7 @@ StateHolder* find_state(MPI_Comm comm) {
   }
   void* value = nullptr;
   int found = 0;
-  PMPI_Comm_get_attr(comm, keyval(), &value, &found);
+  PMPI_Comm_get_attr(comm, keyval(comm), &value, &found);
   return found != 0 ? static_cast<StateHolder*>(value) : nullptr;
 }
 
@@ -117,7 +133,7 @@ StateHolder* make_state(MPI_Comm comm) {
   auto holder = std::make_unique<StateHolder>(
       std::make_shared<Communicator>(make_mpi_bootstrap(comm), comm, name_of(comm), threaded()));
   register_active(*holder);
-  PMPI_Comm_set_attr(comm, keyval(), holder.get());
+  PMPI_Comm_set_attr(comm, keyval(comm), holder.get());
   return holder.release();
 }
 

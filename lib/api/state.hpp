@@ -17,7 +17,8 @@ using StateHolder = std::shared_ptr<Communicator>;
 // Make the state at the first call, after the check: it hangs on an attribute, is not copied by
 // MPI_Comm_dup, and goes with MPI_Comm_free.
 [[nodiscard]] StateHolder* make_state(MPI_Comm comm);
-// Throws Failure unless MPI runs.
-void require_mpi();
+// Does MPI run? A communicator that is none of the predefined ones exists only then, also when a
+// session made it, of which MPI_Initialized does not know.
+[[nodiscard]] bool mpi_runs(MPI_Comm comm);
 
 } // namespace ferry::core
