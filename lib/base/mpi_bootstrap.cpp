@@ -2,6 +2,7 @@
 #include "lib/base/mpi_bootstrap.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/inside.hpp"
 
 namespace ferry::core {
 namespace {
@@ -32,6 +33,7 @@ class MpiBootstrap final : public Bootstrap {
   }
 
   bool test() override {
+    if (inside.mpi_closed) return false;
     int done = 0;
     check(PMPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;

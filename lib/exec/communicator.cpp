@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "lib/base/clock.hpp"
+#include "lib/base/inside.hpp"
 #include "lib/exec/graveyard.hpp"
 
 namespace ferry::core {
@@ -153,8 +154,9 @@ bool Communicator::advance(LaneOp& op) {
     remember(op);
     if (op.status.kind == ErrorKind::bad_packet) broken_ = op.status;
     if (op.phase != LaneOp::Phase::mpi) return op.complete();
-    lane_->complete(op);
   }
+  if (inside.mpi_closed) return false; // begins with the next look from outside
+  if (lane_ != nullptr) lane_->complete(op);
   static const std::string kNoStage = "a rank has no shared memory left for this call";
   if (!detached_) {
     begin_mpi(op, lane_ == nullptr ? &team_.topology.why_not_shared : &kNoStage);

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "lib/base/inside.hpp"
+
 namespace ferry::core {
 
 void CommHold::hold(MPI_Comm comm) {
@@ -12,7 +14,7 @@ void CommHold::hold(MPI_Comm comm) {
 }
 
 void CommHold::release() {
-  if (token_ == MPI_REQUEST_NULL) return;
+  if (token_ == MPI_REQUEST_NULL || inside.mpi_closed) return;
   int finalized = 0;
   PMPI_Finalized(&finalized);
   // May free the communicator here and now, and with it the state that hangs on it.
@@ -47,6 +49,7 @@ void MpiPath::start(MPI_Comm comm, const CollectiveDesc& desc) {
 
 Poll MpiPath::progress() {
   if (request_ == MPI_REQUEST_NULL) return Poll::ready;
+  if (inside.mpi_closed) return Poll::pending;
   int done = 0;
   note(PMPI_Test(&request_, &done, MPI_STATUS_IGNORE));
   return done != 0 || !status_.ok() ? Poll::ready : Poll::pending;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <mpi.h>
+
+#include "lib/api/call.hpp"
+
+namespace ferry::interpose {
+
+using core::Call;
+using core::Form;
+using core::Operation;
+using core::Side;
+
+namespace wish {
+inline constexpr Operation alltoall = Operation::alltoall;
+inline constexpr Operation allgather = Operation::allgather;
+inline constexpr Operation broadcast = Operation::broadcast;
+inline constexpr Operation gather = static_cast<Operation>(3);
+inline constexpr Operation scatter = static_cast<Operation>(4);
+inline constexpr Operation barrier = static_cast<Operation>(5);
+inline constexpr Operation allreduce = static_cast<Operation>(6);
+inline constexpr Operation reduce = static_cast<Operation>(7);
+inline constexpr Operation reduce_scatter = static_cast<Operation>(8);
+inline constexpr Operation reduce_scatter_block = static_cast<Operation>(9);
+} // namespace wish
+
+// One side of a call from the arguments of MPI: regular, v, w, and the counts of reduce_scatter.
+inline Side block(const void* buffer, MPI_Count count, MPI_Datatype type) {
+  return {buffer, count, type, {}, {}, nullptr};
+}
+template <class Count, class Displ>
+Side ragged(const void* buffer, const Count* counts, const Displ* displs, MPI_Datatype type) {
+  return {buffer, 0, type, counts, displs, nullptr};
+}
+template <class Count, class Displ>
+Side mixed(
+    const void* buffer, const Count* counts, const Displ* displs, const MPI_Datatype* types) {
+  return {buffer, 0, MPI_DATATYPE_NULL, counts, displs, types};
+}
+template <class Count>
+Side counted(const void* buffer, const Count* counts, MPI_Datatype type) {
+  return {buffer, 0, type, counts, {}, nullptr};
+}
+
+// What became of a call: Ferry ran it, and the user gets `code`; or it goes to the next in line.
+struct Verdict {
+  bool taken = false;
+  int code = MPI_SUCCESS;
+};
+
+// Runs, starts or initialises the call if Ferry carries it, which all ranks decide alike. A taken
+// non-blocking or persistent call sets *request to a request of the MPI below.
+[[nodiscard]] Verdict take(const Call& call, MPI_Request* request);
+
+} // namespace ferry::interpose
