@@ -11,19 +11,17 @@ Schedule plan_alltoall(const PlanInput& input) {
   const std::uint64_t block = input.block_bytes;
   const int me = input.rank;
   const Buffer source = input.in_place ? Buffer::recv : Buffer::send;
-  const auto at = [&](Buffer buffer, int rank, int index) {
-    return Place{buffer, rank, static_cast<std::uint64_t>(index) * block};
-  };
+  const auto at = [&](Buffer buffer, int rank, int index) { return Place{buffer, rank, index, 0}; };
   if (fits_slots(input)) {
     SlotBuilder slots(input);
     for (int i = 1; i < input.ranks; ++i) {
       const int peer = (me + i) % input.ranks;
-      slots.put(peer, at(source, me, peer));
+      slots.put(peer, at(source, me, peer), block);
     }
-    if (!input.in_place) slots.copy_local(at(source, me, me), at(Buffer::recv, me, me));
+    if (!input.in_place) slots.copy_local(at(source, me, me), at(Buffer::recv, me, me), block);
     for (int i = 1; i < input.ranks; ++i) {
       const int peer = (me + input.ranks - i) % input.ranks;
-      slots.get(peer, me, at(Buffer::recv, me, peer));
+      slots.get(peer, me, at(Buffer::recv, me, peer), block);
     }
     return slots.finish();
   }

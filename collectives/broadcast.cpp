@@ -10,14 +10,14 @@ namespace ferry::core {
 Schedule plan_broadcast(const PlanInput& input) {
   const std::uint64_t bytes = input.block_bytes;
   const int me = input.rank;
-  const Place source{Buffer::send, input.root, 0};
-  const Place target{Buffer::recv, me, 0};
+  const Place source{Buffer::send, input.root, 0, 0};
+  const Place target{Buffer::recv, me, 0, 0};
   if (fits_slots(input)) {
     SlotBuilder slots(input);
     if (me == input.root) {
-      slots.put(kEveryone, source);
+      slots.put(kEveryone, source, bytes);
     } else {
-      slots.get(input.root, kEveryone, target);
+      slots.get(input.root, kEveryone, target, bytes);
     }
     return slots.finish();
   }
@@ -26,7 +26,7 @@ Schedule plan_broadcast(const PlanInput& input) {
     transfers.receive(input.root, source, target, bytes, 0);
     return transfers.finish();
   }
-  transfers.send_to_all(source, target.offset, bytes);
+  transfers.send_to_all(source, 0, bytes);
   return transfers.finish();
 }
 

@@ -11,12 +11,13 @@ Schedule plan_alone(const PlanInput& input) {
   schedule.operation = input.operation;
   schedule.path = Path::local;
   schedule.queues.push_back({0, {}});
-  const bool copies = !input.in_place && input.operation != Operation::broadcast;
-  if (copies && input.block_bytes > 0) {
+  const std::uint64_t bytes = input.irregular() ? input.pairs[0].send_bytes : input.block_bytes;
+  const bool copies = input.own_block && !input.in_place && input.operation != Operation::broadcast;
+  if (copies && bytes > 0) {
     Step step;
-    step.to = {Buffer::recv, 0, 0};
-    step.from = {Buffer::send, 0, 0};
-    step.bytes = input.block_bytes;
+    step.to = {Buffer::recv, 0, 0, 0};
+    step.from = {Buffer::send, 0, 0, 0};
+    step.bytes = bytes;
     schedule.queues.front().steps.push_back(step);
   }
   schedule.why = "one rank: the own block only";
@@ -37,28 +38,37 @@ bool fits_slots(const PlanInput& input) {
   });
 }
 
+bool pair_fits_slots(const PairPlan& pair, const PlanLimits& limits) {
+  return limits.slot_bytes > 0 && std::max(pair.send_bytes, pair.recv_bytes) <= limits.slot_bytes;
+}
+
+// Memory that can only be attached goes through the stage to readers with gaps in their blocks.
 bool may_stage(const PlanInput& input, const BufferFacts& mine) {
   if (input.in_place && input.operation == Operation::alltoall) return true;
   if (input.operation == Operation::broadcast && input.rank != input.root) return false;
-  return !input.attach && !mine.send_mapped;
+  return !mine.send_mapped;
 }
 
 std::uint64_t stage_capacity(Operation operation, int ranks, const PlanLimits& limits) {
-  const auto regions = operation == Operation::alltoall ? static_cast<std::uint64_t>(ranks) : 1;
+  const bool shared = operation == Operation::allgather || operation == Operation::broadcast;
+  const auto regions = shared ? 1 : static_cast<std::uint64_t>(ranks);
   return regions * static_cast<std::uint64_t>(limits.stage_depth) * limits.stage_bytes;
 }
 
 Schedule plan_collective(const PlanInput& input) {
   if (input.ranks == 1) return plan_alone(input);
+  if (input.irregular()) return plan_exchange(input);
   switch (input.operation) {
     case Operation::alltoall:
       return plan_alltoall(input);
+    case Operation::barrier: // an allgather of nothing
     case Operation::allgather:
       return plan_allgather(input);
     case Operation::broadcast:
       return plan_broadcast(input);
+    default:
+      return {}; // gather and scatter are exchanges, reductions are made of others
   }
-  return {};
 }
 
 } // namespace ferry::core

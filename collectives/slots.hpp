@@ -12,10 +12,10 @@ class SlotBuilder {
  public:
   explicit SlotBuilder(const PlanInput& input);
   // This rank's block at `from` for `reader`, or for kEveryone.
-  void put(int reader, Place from);
+  void put(int reader, Place from, std::uint64_t bytes);
   // The block that `writer` put for `reader` (this rank or kEveryone).
-  void get(int writer, int reader, Place to);
-  void copy_local(Place from, Place to);
+  void get(int writer, int reader, Place to, std::uint64_t bytes);
+  void copy_local(Place from, Place to, std::uint64_t bytes);
   [[nodiscard]] Schedule finish();
 
  private:

@@ -45,8 +45,12 @@ Step await_step(SignalKind kind, int peer, std::uint64_t ordinal) {
 }
 
 Route route_between(const PlanInput& input, int from, int to) {
-  const bool push = input.facts[static_cast<std::size_t>(to)].recv_mapped;
-  const bool pull = input.facts[static_cast<std::size_t>(from)].send_mapped || input.attach;
+  const BufferFacts& source = input.facts_of(from, to);
+  const BufferFacts& target = input.facts_of(to, from);
+  const bool push = target.recv_mapped;
+  const bool attach = input.attach && source.send_plain && target.recv_plain &&
+                      input.bytes_between(from, to) >= input.limits.attach_from;
+  const bool pull = source.send_mapped || attach;
   if (input.operation == Operation::broadcast && pull) return Route::pull;
   if (push) return Route::push;
   return pull ? Route::pull : Route::staged;
@@ -58,6 +62,7 @@ TransferBuilder::TransferBuilder(const PlanInput& input)
       announce_(static_cast<std::size_t>(input.ranks)) {
   schedule_.operation = input.operation;
   schedule_.path = Path::engine;
+  schedule_.irregular = input.irregular();
   schedule_.rank = input.rank;
   schedule_.ranks = input.ranks;
   schedule_.queues.push_back({input.rank, {}});
@@ -71,7 +76,7 @@ std::vector<Step>& TransferBuilder::new_queue(int peer) {
 Place TransferBuilder::stage_place(int rank, int region, std::uint64_t chunk) const {
   const auto depth = static_cast<std::uint64_t>(input_.limits.stage_depth);
   const std::uint64_t index = static_cast<std::uint64_t>(region) * depth + chunk % depth;
-  return {Buffer::stage, rank, index * input_.limits.stage_bytes};
+  return {Buffer::stage, rank, 0, index * input_.limits.stage_bytes};
 }
 
 void TransferBuilder::note_stage(int region, std::uint64_t bytes) {
@@ -129,14 +134,14 @@ void TransferBuilder::receive(int peer, Place from, Place to, std::uint64_t byte
   }
 }
 
-void TransferBuilder::send_to_all(Place from, std::uint64_t offset, std::uint64_t bytes) {
+void TransferBuilder::send_to_all(Place from, int block, std::uint64_t bytes) {
   std::vector<int> staged;
   for (int i = 1; i < input_.ranks; ++i) {
     const int to = (input_.rank + i) % input_.ranks;
     if (route_between(input_, input_.rank, to) == Route::staged) {
       staged.push_back(to);
     } else {
-      send(to, from, {Buffer::recv, to, offset}, bytes, 0);
+      send(to, from, {Buffer::recv, to, block, 0}, bytes, 0);
     }
   }
   send_staged(staged, from, bytes, 0);
@@ -218,7 +223,9 @@ Schedule TransferBuilder::finish() {
     const std::uint64_t count = moved_[static_cast<std::size_t>(peer)];
     if (count > 0) host.push_back(await_step(SignalKind::moved, peer, count));
   }
-  schedule_.why = fmt::format("{} bytes a block, {}", input_.block_bytes, summary());
+  schedule_.why = input_.irregular()
+                      ? "blocks of their own sizes, " + summary()
+                      : fmt::format("{} bytes a block, {}", input_.block_bytes, summary());
   return std::move(schedule_);
 }
 

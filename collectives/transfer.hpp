@@ -28,9 +28,9 @@ class TransferBuilder {
   void send(int peer, Place from, Place to, std::uint64_t bytes, int region);
   // This rank receives from `peer` what lies at `from` there into `to` here.
   void receive(int peer, Place from, Place to, std::uint64_t bytes, int region);
-  // The same bytes to every other rank, at `offset` of its receive buffer, in rotated order; those
+  // The same bytes to every other rank, as `block` of its receive buffer, in rotated order; those
   // who cannot reach the memory read one stage together.
-  void send_to_all(Place from, std::uint64_t offset, std::uint64_t bytes);
+  void send_to_all(Place from, int block, std::uint64_t bytes);
   // Both directions of a pair through stages, chunk by chunk, in the same memory.
   void exchange_in_place(int peer, Place block, std::uint64_t bytes);
   // Copy within this rank; after everything that others wait for.

@@ -302,10 +302,11 @@ void run_slots_from(std::uint64_t start, Bench& bench, Faults& faults, const Blo
     operands.prepare(sequence);
     const CollectiveDesc desc = operands.desc(Form::blocking);
     const Schedule schedule = plan_collective(plan_input(bench.team, desc, {64, 4096, 2}));
-    const SlotProgram program = lower_slots(schedule, false, call.root);
+    const SlotProgram program = lower_slots(schedule, call_bits(desc), call.root);
     SlotRun run;
-    run.begin(program, sequence, desc.send, desc.recv);
+    run.begin(program, sequence, desc);
     faults.expect(soon([&] { return run.progress(channel); }), "slots stop at an edge");
+    channel.complete(sequence);
     faults.expect(operands.check(sequence).empty(), operands.check(sequence));
   }
 }

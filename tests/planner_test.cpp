@@ -25,9 +25,18 @@ struct Job {
   }
 
   VerifyInput expectation() const {
-    return {input.in_place, input.root, input.block_bytes, input.handshake};
+    return {input.in_place, input.root, input.block_bytes, input.handshake, {}};
   }
 };
+
+BufferFacts random_facts(std::mt19937_64& random) {
+  BufferFacts facts;
+  facts.send_plain = random() % 4 != 0;
+  facts.recv_plain = random() % 4 != 0;
+  facts.send_mapped = facts.send_plain && random() % 2 == 0;
+  facts.recv_mapped = facts.recv_plain && random() % 2 == 0;
+  return facts;
+}
 
 Job random_job(std::mt19937_64& random, Operation operation, int ranks) {
   Job job;
@@ -44,7 +53,7 @@ Job random_job(std::mt19937_64& random, Operation operation, int ranks) {
   const std::uint64_t sizes[] = {0, 1, 8, 63, 64, 65, 127, 128, 129, 1000, 5000};
   job.input.block_bytes = sizes[random() % std::size(sizes)];
   for (int rank = 0; rank < ranks; ++rank) {
-    job.facts.push_back({random() % 2 == 0, random() % 2 == 0});
+    job.facts.push_back(random_facts(random));
   }
   return job;
 }
@@ -72,6 +81,92 @@ TEST_CASE("planners: random descriptions at 1..16 ranks pass verify") {
   }
 }
 
+namespace {
+
+// An exchange: who sends how much to whom, and what the two can do with each other's blocks.
+struct Exchange {
+  PlanInput input;
+  std::vector<std::uint64_t> bytes; // [from * ranks + to]
+  std::vector<BufferFacts> facts; // [rank * ranks + other]
+
+  Exchange(std::mt19937_64& random, int ranks) {
+    input.operation = Operation::alltoall;
+    input.ranks = ranks;
+    input.in_place = random() % 4 == 0;
+    input.handshake = random() % 2 == 0;
+    input.attach = random() % 3 == 0;
+    input.limits.slot_bytes = random() % 3 == 0 ? 0 : 64;
+    input.limits.stage_bytes = 64;
+    input.limits.stage_depth = 1 + static_cast<int>(random() % 3);
+    const std::uint64_t sizes[] = {0, 0, 1, 63, 64, 65, 129, 1000};
+    const auto n = static_cast<std::size_t>(ranks);
+    bytes.resize(n * n);
+    for (std::uint64_t& size : bytes) size = sizes[random() % std::size(sizes)];
+    const bool root_only = random() % 4 == 0; // gather
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        if (root_only && !input.in_place && j != 0) bytes[i * n + j] = 0;
+        if (input.in_place && i < j) bytes[i * n + j] = bytes[j * n + i];
+        facts.push_back(random_facts(random));
+      }
+    }
+  }
+
+  std::vector<Schedule> plan(Part part) {
+    std::vector<Schedule> schedules;
+    input.part = part;
+    const auto n = static_cast<std::size_t>(input.ranks);
+    for (std::size_t me = 0; me < n; ++me) {
+      std::vector<PairPlan> pairs;
+      for (std::size_t peer = 0; peer < n; ++peer) {
+        pairs.push_back(
+            {bytes[me * n + peer], bytes[peer * n + me], facts[me * n + peer],
+             facts[peer * n + me]});
+      }
+      input.rank = static_cast<int>(me);
+      input.pairs = pairs;
+      schedules.push_back(plan_collective(input));
+    }
+    return schedules;
+  }
+};
+
+} // namespace
+
+TEST_CASE("exchange: random sizes and buffers at 2..16 ranks pass verify") {
+  std::mt19937_64 random(5);
+  for (int ranks = 2; ranks <= 16; ++ranks) {
+    for (int round = 0; round < 60; ++round) {
+      Exchange exchange(random, ranks);
+      CAPTURE(ranks);
+      CAPTURE(round);
+      const auto& input = exchange.input;
+      const std::string fault = verify(
+          exchange.plan(Part::all), {input.in_place, 0, 0, input.handshake, exchange.bytes},
+          random());
+      CHECK(fault == "");
+    }
+  }
+}
+
+TEST_CASE("exchange: its two parts together are the whole") {
+  std::mt19937_64 random(6);
+  for (int round = 0; round < 50; ++round) {
+    Exchange exchange(random, 5);
+    const auto slots = exchange.plan(Part::slots);
+    const auto transfers = exchange.plan(Part::transfers);
+    auto both = transfers;
+    for (std::size_t rank = 0; rank < both.size(); ++rank) {
+      // As two queues of their own, in any order.
+      both[rank].slot_bytes = slots[rank].slot_bytes;
+      both[rank].slot_count = slots[rank].slot_count;
+      both[rank].queues.push_back(slots[rank].queues.front());
+    }
+    const auto& input = exchange.input;
+    CHECK(verify(both, {input.in_place, 0, 0, input.handshake, exchange.bytes}, random()) == "");
+  }
+}
+
 TEST_CASE("planners: 64 ranks and huge blocks cost no memory to verify") {
   for (Operation operation : kOperations) {
     Job job;
@@ -79,7 +174,7 @@ TEST_CASE("planners: 64 ranks and huge blocks cost no memory to verify") {
     job.input.ranks = 64;
     job.input.root = 63;
     job.input.block_bytes = std::uint64_t{1} << 40;
-    job.facts.assign(64, {true, true});
+    job.facts.assign(64, {true, true, true, true});
     CHECK(verify(job.plan(), job.expectation(), 7) == "");
   }
 }
@@ -180,6 +275,6 @@ TEST_CASE("print: a person can read which bytes go where") {
   job.facts.assign(2, {true, true});
   const std::string text = print(job.plan()[1]);
   CHECK(text.find("allgather rank 1 of 2, path engine") != std::string::npos);
-  CHECK(text.find("copy   65536 bytes send@1+0 -> recv@0+65536") != std::string::npos);
+  CHECK(text.find("copy   65536 bytes send@1[0]+0 -> recv@0[1]+0") != std::string::npos);
   CHECK(text.find("await  moved from rank 0 number 1") != std::string::npos);
 }

@@ -1,47 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The collectives of ferry.h: every form becomes a ferry_call, every ferry_call a CollectiveDesc.
+// The collectives of ferry.h: every form becomes a ferry_call, every ferry_call a Call.
+#include <fmt/format.h>
+
 #include "include/ferry/ferry.h"
-#include "lib/api/describe_call.hpp"
+#include "lib/api/call.hpp"
 #include "lib/api/report.hpp"
-#include "lib/api/request.hpp"
-#include "lib/api/state.hpp"
 
 namespace ferry::core {
 namespace {
-
-int run_blocking(const CallSite& site, Communicator& state, const CollectiveDesc& desc) {
-  LaneOp op;
-  op.desc = desc;
-  state.post(op);
-  const Status status = state.wait(op);
-  return status.ok() ? MPI_SUCCESS : report(site, status);
-}
-
-int run_nonblocking(
-    const CallSite& site, const std::shared_ptr<Communicator>& state, const CollectiveDesc& desc,
-    ferry_request* request) {
-  auto handle = std::make_unique<ferry_request_s>();
-  handle->state = state;
-  handle->comm = site.comm;
-  handle->quiet = site.quiet;
-  handle->started = true;
-  handle->op.desc = desc;
-  state->post(handle->op);
-  *request = handle.release();
-  return MPI_SUCCESS;
-}
-
-int init_persistent(
-    const CallSite& site, const std::shared_ptr<Communicator>& state, const CollectiveDesc& desc,
-    ferry_request* request) {
-  auto handle = std::make_unique<ferry_request_s>();
-  handle->state = state;
-  handle->comm = site.comm;
-  handle->quiet = site.quiet;
-  handle->plan = state->make_plan(desc);
-  *request = handle.release();
-  return MPI_SUCCESS;
-}
 
 const char* function_name(const ferry_call& call) {
   constexpr const char* kNames[3][3] = {
@@ -54,26 +20,47 @@ const char* function_name(const ferry_call& call) {
   return known ? kNames[operation][form] : "ferry_collective";
 }
 
-int run_call(const ferry_call& call, ferry_request* request) {
+Operation operation_of(const ferry_call& call) {
+  switch (call.operation) {
+    case FERRY_ALLTOALL:
+      return Operation::alltoall;
+    case FERRY_ALLGATHER:
+      return Operation::allgather;
+    case FERRY_BCAST:
+      return Operation::broadcast;
+  }
+  throw Failure(
+      ErrorKind::argument, fmt::format("unknown operation {}", static_cast<int>(call.operation)),
+      "use one of enum ferry_operation");
+}
+
+Form form_of(const ferry_call& call) {
+  switch (call.form) {
+    case FERRY_BLOCKING:
+      return Form::blocking;
+    case FERRY_NONBLOCKING:
+      return Form::nonblocking;
+    case FERRY_PERSISTENT:
+      return Form::persistent;
+  }
+  throw Failure(
+      ErrorKind::argument, fmt::format("unknown form {}", static_cast<int>(call.form)),
+      "use one of enum ferry_form");
+}
+
+int run(const ferry_call& given, ferry_request* request) {
   if (request != nullptr) *request = FERRY_REQUEST_NULL;
-  const CallSite site{function_name(call), call.comm, (call.flags & FERRY_NO_ERROR_HANDLER) != 0};
-  return guarded(site, [&] {
-    if (request == nullptr && call.form != FERRY_BLOCKING) {
-      throw Failure(ErrorKind::argument, "request is NULL", "pass the address of a ferry_request");
-    }
-    StateHolder* holder = find_state(call.comm);
-    const int ranks = holder != nullptr ? (*holder)->ranks() : check_communicator(call.comm);
-    const CollectiveDesc desc = describe_call(call, ranks);
-    const StateHolder& state = *(holder != nullptr ? holder : make_state(call.comm));
-    switch (desc.form) {
-      case Form::blocking:
-        return run_blocking(site, *state, desc);
-      case Form::nonblocking:
-        return run_nonblocking(site, state, desc, request);
-      case Form::persistent:
-        return init_persistent(site, state, desc, request);
-    }
-    return MPI_ERR_INTERN;
+  Call call;
+  call.function = function_name(given);
+  call.comm = given.comm;
+  call.quiet = (given.flags & FERRY_NO_ERROR_HANDLER) != 0;
+  return guarded({call.function, call.comm, call.quiet}, [&] {
+    call.operation = operation_of(given);
+    call.form = form_of(given);
+    call.root = given.root;
+    call.send = {given.sendbuf, given.sendcount, given.sendtype, {}, {}, nullptr};
+    call.recv = {given.recvbuf, given.recvcount, given.recvtype, {}, {}, nullptr};
+    return run_call(call, request);
   });
 }
 
@@ -84,7 +71,7 @@ int run_blocks(
     ferry_request* request) {
   const ferry_call call{sizeof(ferry_call), operation, form,    0,         0,        sendbuf,
                         sendcount,          sendtype,  recvbuf, recvcount, recvtype, comm};
-  return run_call(call, request);
+  return run(call, request);
 }
 
 int run_broadcast(
@@ -92,7 +79,7 @@ int run_broadcast(
     ferry_request* request) {
   const ferry_call call{sizeof(ferry_call), FERRY_BCAST, form,  0,        root, nullptr, 0,
                         MPI_DATATYPE_NULL,  buffer,      count, datatype, comm};
-  return run_call(call, request);
+  return run(call, request);
 }
 
 } // namespace
@@ -110,7 +97,7 @@ int ferry_collective(const ferry_call* call, ferry_request* request) {
         {ferry::core::ErrorKind::argument, "the call is NULL or of another version of ferry.h",
          "set size to sizeof(struct ferry_call) and build against this version"});
   }
-  return ferry::core::run_call(*call, request);
+  return ferry::core::run(*call, request);
 }
 
 int ferry_alltoall(

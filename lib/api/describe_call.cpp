@@ -4,46 +4,11 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "lib/api/type_layout.hpp"
 #include "lib/base/error.hpp"
 
 namespace ferry::core {
 namespace {
-
-Operation operation_of(const ferry_call& call) {
-  switch (call.operation) {
-    case FERRY_ALLTOALL:
-      return Operation::alltoall;
-    case FERRY_ALLGATHER:
-      return Operation::allgather;
-    case FERRY_BCAST:
-      return Operation::broadcast;
-  }
-  throw Failure(
-      ErrorKind::argument, fmt::format("unknown operation {}", static_cast<int>(call.operation)),
-      "use one of enum ferry_operation");
-}
-
-Form form_of(const ferry_call& call) {
-  switch (call.form) {
-    case FERRY_BLOCKING:
-      return Form::blocking;
-    case FERRY_NONBLOCKING:
-      return Form::nonblocking;
-    case FERRY_PERSISTENT:
-      return Form::persistent;
-  }
-  throw Failure(
-      ErrorKind::argument, fmt::format("unknown form {}", static_cast<int>(call.form)),
-      "use one of enum ferry_form");
-}
-
-void check_buffer(const void* buffer, const Layout& layout, const char* what) {
-  if (buffer == nullptr && layout.bytes() > 0) {
-    throw Failure(
-        ErrorKind::buffer, fmt::format("{} is NULL, but its count is {}", what, layout.count),
-        "pass the buffer, or 0 as count on all ranks");
-  }
-}
 
 // Blocks of all ranks together must have an address.
 void check_total(const Layout& layout, int ranks, const char* what) {
@@ -61,8 +26,9 @@ void check_total(const Layout& layout, int ranks, const char* what) {
   }
 }
 
-void check_in_place(const ferry_call& call) {
-  if (call.recvbuf != MPI_IN_PLACE) return;
+void check_in_place(const Call& call) {
+  const bool at_root = call.operation == Operation::scatter;
+  if (call.recv.buffer != MPI_IN_PLACE || at_root) return;
   throw Failure(
       ErrorKind::buffer, "MPI_IN_PLACE as receive buffer", "pass MPI_IN_PLACE as the send buffer");
 }
@@ -77,7 +43,12 @@ void check_block_match(const CollectiveDesc& desc) {
       "let sendcount x sendtype and recvcount x recvtype have the same signature");
 }
 
-void check_root(const ferry_call& call, int ranks) {
+bool has_root(Operation operation) {
+  return operation == Operation::broadcast || operation == Operation::gather ||
+         operation == Operation::scatter || operation == Operation::reduce;
+}
+
+void check_root(const Call& call, int ranks) {
   if (call.root >= 0 && call.root < ranks) return;
   throw Failure(
       ErrorKind::root, fmt::format("root {} is not a rank of this communicator", call.root),
@@ -88,39 +59,63 @@ void check_root(const ferry_call& call, int ranks) {
 // sent.
 void check_alias(const CollectiveDesc& desc) {
   if (desc.in_place || desc.block_bytes() == 0 || desc.send != desc.recv) return;
+  if (!desc.send_plain() || !desc.recv_plain()) return; // may lie between each other
   throw Failure(
       ErrorKind::buffer, "send and receive buffer are the same",
       "pass MPI_IN_PLACE as send buffer");
 }
 
-} // namespace
-
-CollectiveDesc describe_call(const ferry_call& call, int ranks) {
-  CollectiveDesc desc;
-  desc.operation = operation_of(call);
-  desc.form = form_of(call);
+void describe_regular(const Call& call, int ranks, CollectiveDesc& desc) {
   const bool broadcast = desc.operation == Operation::broadcast;
-  desc.recv = call.recvbuf;
-  check_in_place(call);
-  desc.recv_layout =
-      layout_of(call.comm, call.recvcount, call.recvtype, broadcast ? "buffer" : "recvbuf");
-  check_buffer(desc.recv, desc.recv_layout, broadcast ? "buffer" : "recvbuf");
-  check_total(desc.recv_layout, ranks, broadcast ? "buffer" : "recvbuf");
-  if (broadcast) {
-    check_root(call, ranks);
-    desc.root = call.root;
-    desc.send = desc.recv;
-    desc.send_layout = desc.recv_layout;
-    return desc;
-  }
-  desc.in_place = call.sendbuf == MPI_IN_PLACE;
-  desc.send = desc.in_place ? desc.recv : call.sendbuf;
+  const char* what = broadcast ? "buffer" : "recvbuf";
+  desc.recv_layout = side_layout(call, call.recv, call.recv.count, call.recv.type, what);
+  check_total(desc.recv_layout, ranks, what);
+  desc.in_place = !broadcast && call.send.buffer == MPI_IN_PLACE;
+  desc.own_block = !broadcast && !desc.in_place;
+  desc.send = desc.own_block ? call.send.buffer : desc.recv;
   desc.send_layout = desc.recv_layout;
-  if (desc.in_place) return desc; // send count and type are ignored
-  desc.send_layout = layout_of(call.comm, call.sendcount, call.sendtype, "sendbuf");
-  check_buffer(desc.send, desc.send_layout, "sendbuf");
+  if (!desc.own_block) return; // send count and type are ignored
+  desc.send_layout = side_layout(call, call.send, call.send.count, call.send.type, "sendbuf");
   check_block_match(desc);
   check_alias(desc);
+}
+
+} // namespace
+
+Layout side_layout(
+    const Call& call, const Side& side, MPI_Count count, MPI_Datatype type, const char* what) {
+  Layout layout = type_layout(call.comm, count, type, what);
+  // MPI_BOTTOM is a null pointer: fine where the type holds absolute addresses.
+  const bool absolute = !layout.contiguous() || layout.offset != 0;
+  if (side.buffer == nullptr && layout.bytes() > 0 && !absolute) {
+    throw Failure(
+        ErrorKind::buffer, fmt::format("{} is NULL, but its count is {}", what, layout.count),
+        "pass the buffer, or 0 as count on all ranks");
+  }
+  return layout;
+}
+
+CollectiveDesc describe_call(const Call& call, int rank, int ranks) {
+  CollectiveDesc desc;
+  desc.operation = call.operation;
+  desc.form = call.form;
+  if (call.operation == Operation::barrier) {
+    desc.own_block = false;
+    return desc;
+  }
+  check_in_place(call);
+  if (has_root(call.operation)) {
+    check_root(call, ranks);
+    desc.root = call.root;
+  }
+  desc.recv = const_cast<void*>(call.recv.buffer);
+  if (call.reduction != MPI_OP_NULL) {
+    describe_reduction(call, rank, ranks, desc);
+  } else if (is_irregular(call)) {
+    describe_irregular(call, rank, ranks, desc);
+  } else {
+    describe_regular(call, ranks, desc);
+  }
   return desc;
 }
 

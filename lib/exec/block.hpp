@@ -11,21 +11,36 @@
 namespace ferry::core {
 
 // What a rank tells its peers about a call: the call itself, for comparison, and where its buffers
-// are. Sent as bytes.
+// are. To all of them, or of an exchange to each what concerns the two. Sent as bytes.
 struct Offer {
-  std::uint64_t bytes = 0; // of one block
+  std::uint64_t send_bytes = 0; // of one block
+  std::uint64_t recv_bytes = 0;
   std::uint64_t send = 0; // offset in the heap when mapped, else the address in its process
   std::uint64_t recv = 0;
   std::uint64_t stage = 0; // offset in the heap
   std::uint64_t block = 0; // offset in the heap
   std::int32_t root = 0;
   std::uint8_t operation = 0;
-  std::uint8_t in_place = 0;
-  std::uint8_t send_mapped = 0;
-  std::uint8_t recv_mapped = 0;
+  std::uint8_t in_place = 0; // call_bits
+  std::uint8_t facts = 0; // kSendMapped ...
   std::uint8_t no_memory = 0; // this rank needed stage or block memory and got none
 };
 static_assert(std::is_trivially_copyable_v<Offer> && sizeof(Offer) == 56);
+
+inline constexpr std::uint8_t kSendMapped = 1;
+inline constexpr std::uint8_t kRecvMapped = 2;
+inline constexpr std::uint8_t kSendPlain = 4;
+inline constexpr std::uint8_t kRecvPlain = 8;
+
+// Of the bytes called in_place.
+inline constexpr std::uint8_t kInPlaceBit = 1;
+inline constexpr std::uint8_t kIrregularBit = 2; // the call is an exchange
+inline constexpr std::uint8_t kReductionBit = 4; // a stage of a reduction
+[[nodiscard]] inline std::uint8_t call_bits(const CollectiveDesc& desc) {
+  return static_cast<std::uint8_t>(
+      (desc.in_place ? kInPlaceBit : 0) | (is_exchange(desc) ? kIrregularBit : 0) |
+      (desc.of_reduction ? kReductionBit : 0));
+}
 
 // An offer in a block, for operation s of a lane in board s % 2. The owner fills a board again only
 // after everyone has completed the operation that used it before.
@@ -55,7 +70,7 @@ struct SlotHeader {
   std::uint32_t bytes;
   std::uint16_t root;
   std::uint8_t operation;
-  std::uint8_t in_place;
+  std::uint8_t in_place; // call_bits
 };
 static_assert(sizeof(SlotHeader) == 16);
 
@@ -65,13 +80,24 @@ struct BlockLayout {
   std::uint64_t slot_payload = 0;
   int slot_count = 0; // slots for one epoch: one a rank, or one that all read
   int slot_depth = 0; // epochs before a slot is used again, a power of two
+  bool pair_boards = false; // two for each rank
 
   [[nodiscard]] std::uint64_t slot_stride() const {
     return (sizeof(SlotHeader) + slot_payload + 63) / 64 * 64;
   }
   [[nodiscard]] static constexpr std::uint64_t signals_offset() { return sizeof(BlockHeader); }
-  [[nodiscard]] std::uint64_t slots_offset() const {
+  [[nodiscard]] std::uint64_t pair_boards_offset() const {
     return signals_offset() + static_cast<std::uint64_t>(kSignalWords * ranks) * kSignalStride;
+  }
+  [[nodiscard]] std::uint64_t slots_offset() const {
+    const int boards = pair_boards ? 2 * ranks : 0;
+    return pair_boards_offset() + static_cast<std::uint64_t>(boards) * sizeof(Board);
+  }
+  // What the owner of the block tells `reader` about operation `sequence`.
+  [[nodiscard]] Board& pair_board(std::byte* block, std::uint64_t sequence, int reader) const {
+    const std::uint64_t index =
+        sequence % 2 * static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(reader);
+    return reinterpret_cast<Board*>(block + pair_boards_offset())[index];
   }
   [[nodiscard]] std::uint64_t bytes() const {
     return slots_offset() + static_cast<std::uint64_t>(slot_count) *

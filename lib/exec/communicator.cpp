@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.hpp"
 #include "lib/base/inside.hpp"
+#include "lib/exec/communicator_wait.hpp"
 #include "lib/exec/graveyard.hpp"
 
 namespace ferry::core {
@@ -16,36 +17,6 @@ constexpr unsigned kLooksPerPoke = 64; // of a user who tests in a loop
 constexpr double kMisfitSeconds = 0.1; // between two looks for calls that do not fit
 
 } // namespace
-
-// What every wait of a communicator serves and says.
-class Communicator::Wait final : public WaitContext {
- public:
-  Wait(Communicator& owner, const LaneOp* op, const PersistentPlan* plan)
-      : owner_(owner), op_(op), plan_(plan) {}
-  void poke() override {
-    serve_all();
-    const std::unique_lock lock(owner_.mutex_, std::try_to_lock);
-    if (lock.owns_lock() && !owner_.detached_) owner_.bootstrap_->poke();
-  }
-  void sleep(double seconds, bool (*ready)(void*), void* look) override {
-    if (!owner_.shared_.load(std::memory_order_acquire)) return; // nobody could wake this rank
-    sleep_on(owner_.team_.me().heap->header(), seconds, ready, look);
-  }
-  Status check_peers() override {
-    const std::lock_guard lock(owner_.mutex_);
-    owner_.end_misfit();
-    return owner_.team_.check_alive();
-  }
-  std::string what() const override {
-    const std::lock_guard lock(owner_.mutex_);
-    return op_ != nullptr ? owner_.missing(*op_) : plan_->missing();
-  }
-
- private:
-  Communicator& owner_;
-  const LaneOp* op_;
-  const PersistentPlan* plan_;
-};
 
 Communicator::Communicator(
     std::unique_ptr<Bootstrap> bootstrap, MPI_Comm comm, std::string name, bool threaded)
@@ -96,7 +67,7 @@ void Communicator::post(LaneOp& op) {
     return;
   }
   if (team_.ranks() == 1) {
-    op.desc.copy_own_block();
+    op.desc.copy_own_block(0);
     static const std::string kAlone = "one rank: the own block only";
     op.why = &kAlone;
     op.path = Path::local;
@@ -146,24 +117,74 @@ void Communicator::drive() {
   if (queue_.empty() && mpi_ops_.empty()) hold_.release();
 }
 
+// A reduction begins with its first stage; blocking calls that repeat each other share a script.
+void Communicator::begin_script(LaneOp& op) {
+  const CollectiveDesc& desc = op.desc;
+  const bool blocking = desc.form == Form::blocking;
+  if (blocking && script_ != nullptr && script_->fits(desc)) {
+    op.script = script_;
+  } else {
+    const PlanLimits limits = plan_limits(config(), ranks(), team_.topology.oversubscribed);
+    op.script = std::make_shared<ReductionScript>(desc, rank(), ranks(), limits.slot_bytes);
+    if (blocking) script_ = op.script;
+  }
+  op.stage = 0;
+  op.desc = op.script->stage(0);
+}
+
+// The stage that is under way has ended: true when it was the last one, or failed.
+bool Communicator::end_stage(LaneOp& op) {
+  if (op.script == nullptr) return true;
+  if (op.status.ok()) op.status = op.script->finish(op.stage);
+  if (!op.status.ok() || ++op.stage == op.script->stages()) return true;
+  op.desc = op.script->stage(op.stage);
+  op.phase = LaneOp::Phase::queued;
+  return false;
+}
+
+// The lane cannot carry this operation, or there is none. True when it leaves the queue.
+bool Communicator::hand_over(LaneOp& op) {
+  static const std::string kNoStage = "a rank has no shared memory left for this call";
+  if (detached_) {
+    op.status = {ErrorKind::comm, "the communicator was freed before this call could begin", ""};
+    op.phase = LaneOp::Phase::complete;
+    return true;
+  }
+  const std::string* why = lane_ == nullptr ? &team_.topology.why_not_shared : &kNoStage;
+  if (op.script == nullptr) {
+    begin_mpi(op, why);
+    return true;
+  }
+  op.mpi.start(comm_, op.desc); // further stages follow, so it stays in front
+  op.stage_below = true;
+  return false;
+}
+
 // True when the operation at the front of the queue leaves it.
 bool Communicator::advance(LaneOp& op) {
-  if (lane_ != nullptr) {
-    if (op.phase == LaneOp::Phase::queued) lane_->begin(op);
+  if (lane_ == nullptr) return !inside.mpi_closed && hand_over(op);
+  do {
+    if (op.stage_below) {
+      if (op.mpi.progress() == Poll::pending) return false;
+      op.stage_below = false;
+      op.status = op.mpi.status();
+      op.phase = LaneOp::Phase::complete;
+      continue;
+    }
+    if (op.phase == LaneOp::Phase::queued) {
+      if (op.desc.reduction != nullptr) begin_script(op);
+      lane_->begin(op);
+    }
     lane_->progress(op);
     remember(op);
     if (op.status.kind == ErrorKind::bad_packet) broken_ = op.status;
-    if (op.phase != LaneOp::Phase::mpi) return op.complete();
-  }
-  if (inside.mpi_closed) return false; // begins with the next look from outside
-  if (lane_ != nullptr) lane_->complete(op);
-  static const std::string kNoStage = "a rank has no shared memory left for this call";
-  if (!detached_) {
-    begin_mpi(op, lane_ == nullptr ? &team_.topology.why_not_shared : &kNoStage);
-  } else {
-    op.status = {ErrorKind::comm, "the communicator was freed before this call could begin", ""};
-    op.phase = LaneOp::Phase::complete;
-  }
+    if (op.phase == LaneOp::Phase::mpi) {
+      if (inside.mpi_closed) return false; // begins with the next look from outside
+      lane_->complete(op);
+      return hand_over(op);
+    }
+    if (!op.complete()) return false;
+  } while (!end_stage(op));
   return true;
 }
 
@@ -202,7 +223,11 @@ void Communicator::fail(const Status& status) {
 
 std::string Communicator::missing(const LaneOp& op) const {
   if (op.phase == LaneOp::Phase::mpi) return "the MPI below on " + team_.name;
-  if (lane_ != nullptr && op.phase != LaneOp::Phase::queued) return lane_->missing(op);
+  if (lane_ != nullptr && op.phase != LaneOp::Phase::queued) {
+    const bool stage = op.script != nullptr;
+    return (stage ? std::string(name_of(op.script->whole().operation)) + ": " : std::string()) +
+           lane_->missing(op);
+  }
   if (set_up_ != nullptr) {
     const int rank = set_up_->waits_for();
     return fmt::format(
@@ -241,108 +266,6 @@ void Communicator::end_misfit() {
   drive();
 }
 
-void Communicator::fail_plan(PersistentPlan& plan, const Status& status) {
-  const std::lock_guard lock(mutex_);
-  fail(status);
-  plan.abandon(status);
-}
-
-Status Communicator::wait(PersistentPlan& plan) {
-  Wait context(*this, nullptr, &plan);
-  const Status status = wait_until(policy(), context, [&] { return look(plan); });
-  if (status.ok()) return plan.status();
-  fail_plan(plan, status);
-  return status;
-}
-
-// Offers of all ranks through the bootstrap, waited for like everything else.
-std::vector<Offer> Communicator::exchange(const Offer& mine, const PersistentPlan& plan) {
-  struct Flight {
-    Offer mine;
-    std::vector<Offer> all;
-  };
-  auto flight = std::make_unique<Flight>();
-  flight->mine = mine;
-  flight->all.resize(static_cast<std::size_t>(team_.ranks()));
-  bootstrap_->start_allgather(&flight->mine, sizeof(Offer), flight->all.data());
-  Wait context(*this, nullptr, &plan);
-  const Status status = wait_until(policy(), context, [&] {
-    const std::lock_guard lock(mutex_);
-    return bootstrap_->test() ? Poll::ready : Poll::pending;
-  });
-  if (status.ok()) return std::move(flight->all);
-  // The exchange may still be under way, so its memory stays, and no other may begin.
-  static_cast<void>(flight.release());
-  const std::lock_guard lock(mutex_);
-  fail(status);
-  throw Failure(status);
-}
-
-std::unique_ptr<PersistentPlan> Communicator::make_plan(const CollectiveDesc& desc) {
-  reap_blocks();
-  auto plan = std::make_unique<PersistentPlan>(team_, desc);
-  if (team_.ranks() == 1) {
-    plan->compile_local();
-    return plan;
-  }
-  finish_set_up(*plan);
-  if (carried_by_mpi()) {
-    plan->compile_mpi(comm_, team_.topology.why_not_shared);
-  } else {
-    const Offer placed = plan->compile(exchange(plan->offer(), *plan));
-    plan->link(comm_, exchange(placed, *plan));
-  }
-  const std::lock_guard lock(mutex_);
-  tell(desc, plan->schedule().path, plan->explain());
-  return plan;
-}
-
-void Communicator::finish_set_up(const PersistentPlan& plan) {
-  Wait context(*this, nullptr, &plan);
-  const Status status = wait_until(policy(), context, [&] {
-    const std::lock_guard lock(mutex_);
-    return set_up() ? Poll::ready : Poll::pending;
-  });
-  const std::lock_guard lock(mutex_);
-  if (!status.ok()) fail(status);
-  if (!broken_.ok()) throw Failure(broken_);
-}
-
-Status Communicator::start(PersistentPlan& plan) {
-  const std::lock_guard lock(mutex_);
-  if (!broken_.ok()) return broken_;
-  if (plan.schedule().path == Path::mpi && detached_) {
-    return {ErrorKind::comm, "the communicator of this handle was freed", "free the handle"};
-  }
-  plan.start(comm_);
-  plan.set_active(true);
-  plans_.push_back(&plan);
-  drive_plans();
-  note_busy();
-  return {};
-}
-
-void Communicator::drive_plans() {
-  std::erase_if(plans_, [this](PersistentPlan* plan) {
-    if (plan->progress() == Poll::pending) return false;
-    plan->set_active(false);
-    if (plan->status().kind == ErrorKind::bad_packet) broken_ = plan->status();
-    return true;
-  });
-}
-
-Poll Communicator::look(PersistentPlan& plan) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return Poll::pending;
-  if (plan.active() && plans_.size() == 1 && queue_.empty() && mpi_ops_.empty()) {
-    drive_plans(); // the usual case: nothing else is in flight here
-    note_busy();
-  } else if (plan.active()) {
-    drive();
-  }
-  return plan.active() ? Poll::pending : Poll::ready;
-}
-
 // Once per operation, as soon as its path is known.
 void Communicator::remember(LaneOp& op) {
   if (op.why == nullptr || op.told) return;
@@ -353,7 +276,7 @@ void Communicator::remember(LaneOp& op) {
     last_why_ = op.why;
     last_generation_ = generation;
     last_text_ = *op.why;
-    tell(op.desc, op.path, last_text_);
+    tell(op.script != nullptr ? op.script->whole() : op.desc, op.path, last_text_);
   }
   if (op.desc.form == Form::nonblocking) op.why_text = *op.why;
 }

@@ -62,6 +62,9 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   void drive();
   bool set_up();
   bool advance(LaneOp& op);
+  void begin_script(LaneOp& op);
+  bool end_stage(LaneOp& op);
+  bool hand_over(LaneOp& op);
   void remember(LaneOp& op);
   void tell(const CollectiveDesc& desc, Path path, const std::string& why);
   void begin_mpi(LaneOp& op, const std::string* why);
@@ -69,7 +72,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   void end_misfit();
   WaitPolicy policy();
   void fail_plan(PersistentPlan& plan, const Status& status);
-  std::vector<Offer> exchange(const Offer& mine, const PersistentPlan& plan);
+  std::vector<Offer> exchange(std::vector<Offer> mine, const PersistentPlan& plan);
   void finish_set_up(const PersistentPlan& plan);
   void drive_plans();
   void note_busy() { set_busy(!queue_.empty() || !plans_.empty() || !mpi_ops_.empty()); }
@@ -82,6 +85,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   Team team_;
   std::unique_ptr<SetUp> set_up_;
   std::unique_ptr<Lane> lane_;
+  std::shared_ptr<ReductionScript> script_; // of the last blocking reduction
   bool ready_ = false;
   std::atomic<bool> shared_{false}; // lane_ is there
   double next_misfit_look_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "collectives/table.hpp"
 #include "lib/exec/mpi_path.hpp"
 #include "lib/exec/offer.hpp"
+#include "lib/exec/reduction.hpp"
 #include "lib/exec/ring_plan.hpp"
 #include "lib/exec/slot_channel.hpp"
 
@@ -18,10 +20,17 @@ namespace ferry::core {
 
 // One blocking or non-blocking collective on its way.
 struct LaneOp {
-  enum class Phase { queued, slots, offer, gather, rings, mpi, complete };
+  enum class Phase { queued, running, mpi, complete };
+  // Of the part that needs the peers' addresses.
+  enum class Transfers { none, offer, gather, run };
 
   CollectiveDesc desc;
+  std::shared_ptr<ReductionScript> script; // of a reduction: desc is the stage under way
+  std::size_t stage = 0;
+  bool stage_below = false; // the MPI below carries the stage
   Phase phase = Phase::queued;
+  Transfers transfers = Transfers::none;
+  bool slots_open = false; // blocks in slots are still under way
   std::uint64_t sequence = 0;
   Status status;
   Path path = Path::local;
@@ -45,8 +54,8 @@ struct LaneOp {
 
 // Runs the blocking and non-blocking collectives of a communicator, one after the other in the
 // order of the calls, with plans that are kept. Small blocks go through slots at once. For larger
-// ones the ranks first show each other their buffers (which also tells that all have entered), so
-// the plan needs no further entry signals.
+// ones the ranks first show each other their buffers (which also tells that they have entered), so
+// the plan needs no further entry signals. In an exchange every pair of ranks decides for itself.
 class Lane {
  public:
   // block: the own lane block, owned from here on.
@@ -74,7 +83,9 @@ class Lane {
     std::uint64_t bytes = 0;
     int root = 0;
     Operation operation = Operation::alltoall;
-    bool in_place = false;
+    std::uint8_t bits = 0; // call_bits
+    bool own_block = true;
+    std::vector<std::uint64_t> sizes; // of an exchange: to and from each rank
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
@@ -82,6 +93,7 @@ class Lane {
   };
   struct RingEntry {
     std::vector<BufferFacts> facts;
+    std::vector<PairPlan> pairs;
     Schedule schedule;
     AddressBook book;
     std::unique_ptr<RingPlan> plan;
@@ -92,16 +104,24 @@ class Lane {
     std::string why;
   };
 
-  static Key key_of(const CollectiveDesc& desc);
+  Key key_of(const CollectiveDesc& desc) const;
   SlotEntry& slot_entry(const CollectiveDesc& desc);
-  RingEntry& ring_entry(const LaneOp& op, std::vector<BufferFacts> facts);
+  RingEntry& ring_entry(const LaneOp& op);
+  void begin_slots(LaneOp& op);
+  void begin_exchange(LaneOp& op);
+  void open_transfers(LaneOp& op);
   bool boards_free(LaneOp& op);
-  void post_offer(LaneOp& op);
-  bool provide_stage(const CollectiveDesc& desc, const BufferFacts& mine);
+  void post_offers(LaneOp& op);
+  void complete_offer(Offer& offer, const LaneOp& op);
+  bool provide_stage(const CollectiveDesc& desc, bool send_mapped);
   bool gather(LaneOp& op);
+  bool agree(LaneOp& op);
   void start_rings(LaneOp& op);
+  void run_transfers(LaneOp& op);
   Board& board(int rank, std::uint64_t sequence) const;
+  Board& pair_board(int owner, std::uint64_t sequence, int reader) const;
   bool left_without(int rank, const LaneOp& op) const;
+  Status compare_posted(int rank, const LaneOp& op) const;
 
   Team& team_;
   PlanLimits limits_;
@@ -109,6 +129,8 @@ class Lane {
   SignalCounts counts_;
   std::uint64_t sequence_ = 0;
   std::uint64_t board_used_[2] = {0, 0};
+  std::vector<std::array<std::uint64_t, 2>> pair_board_used_;
+  std::vector<int> partners_; // ranks whose offers the operation under way needs
   std::byte* stage_ = nullptr;
   std::uint64_t stage_bytes_ = 0;
   bool abandoned_ = false;

@@ -30,21 +30,122 @@ void MpiPath::note(int code) {
   status_ = {ErrorKind::below, "the MPI below reports: " + std::string(text), "see its text"};
 }
 
+// Ranks of one call may differ in whether their blocks have gaps, but must make the same call
+// below.
 void MpiPath::start(MPI_Comm comm, const CollectiveDesc& desc) {
   status_ = {};
+  if (desc.operation == Operation::barrier) {
+    note(PMPI_Ibarrier(comm, &request_));
+  } else if (desc.reduction != nullptr) {
+    start_reduction(comm, desc);
+  } else if (is_exchange(desc)) {
+    start_exchange(comm, desc);
+  } else if (desc.recv_plain() && (desc.in_place || desc.send_plain())) {
+    start_regular(comm, desc, desc.send_start(), desc.recv_start());
+  } else {
+    pack_all(comm, desc);
+    start_regular(comm, desc, packed_->send.data(), packed_->recv.data());
+  }
+}
+
+void MpiPath::start_regular(
+    MPI_Comm comm, const CollectiveDesc& desc, const std::byte* from, std::byte* recv) {
   const auto bytes = static_cast<MPI_Count>(desc.block_bytes());
-  const void* send = desc.in_place ? MPI_IN_PLACE : desc.send;
+  const void* send = desc.in_place ? MPI_IN_PLACE : from;
   switch (desc.operation) {
     case Operation::alltoall:
-      note(PMPI_Ialltoall_c(send, bytes, MPI_BYTE, desc.recv, bytes, MPI_BYTE, comm, &request_));
+      note(PMPI_Ialltoall_c(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm, &request_));
       return;
     case Operation::allgather:
-      note(PMPI_Iallgather_c(send, bytes, MPI_BYTE, desc.recv, bytes, MPI_BYTE, comm, &request_));
+      note(PMPI_Iallgather_c(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm, &request_));
       return;
     case Operation::broadcast:
-      note(PMPI_Ibcast_c(desc.recv, bytes, MPI_BYTE, desc.root, comm, &request_));
+      note(PMPI_Ibcast_c(recv, bytes, MPI_BYTE, desc.root, comm, &request_));
       return;
+    default:
+      status_ = {ErrorKind::other, "no such regular collective", "please report this"};
   }
+}
+
+void MpiPath::start_reduction(MPI_Comm comm, const CollectiveDesc& desc) {
+  const Reduction& how = *desc.reduction;
+  const void* send = desc.in_place ? MPI_IN_PLACE : desc.send;
+  packed_ = std::make_unique<Packed>();
+  MPI_Count total = 0;
+  for (const std::uint64_t count : how.counts) {
+    packed_->in.add(count);
+    total += static_cast<MPI_Count>(count);
+  }
+  if (desc.operation == Operation::allreduce) {
+    note(PMPI_Iallreduce_c(send, desc.recv, total, how.type, how.op, comm, &request_));
+  } else if (desc.operation == Operation::reduce) {
+    note(PMPI_Ireduce_c(send, desc.recv, total, how.type, how.op, desc.root, comm, &request_));
+  } else {
+    note(PMPI_Ireduce_scatter_c(
+        send, desc.recv, packed_->in.bytes.data(), how.type, how.op, comm, &request_));
+  }
+}
+
+// Blocks go packed one behind the other, so that the MPI below needs to know neither types nor
+// displacements. In place, and on the root of a broadcast, the data wait in the receive side.
+void MpiPath::pack_all(MPI_Comm comm, const CollectiveDesc& desc) {
+  packed_ = std::make_unique<Packed>();
+  Packed& all = *packed_;
+  all.desc = desc;
+  int ranks = 0;
+  PMPI_Comm_size(comm, &ranks);
+  PMPI_Comm_rank(comm, &all.rank);
+  all.ranks = ranks;
+  const bool broadcast = desc.operation == Operation::broadcast;
+  const bool one_send = desc.operation == Operation::allgather && !is_exchange(desc);
+  for (int rank = 0; rank < (broadcast ? 1 : ranks); ++rank) {
+    all.recv.insert(all.recv.end(), desc.recv_block(rank).bytes(), std::byte{});
+    const bool sends = !desc.in_place && !broadcast && (rank == 0 || !one_send);
+    all.send.insert(all.send.end(), sends ? desc.send_block(rank).bytes() : 0, std::byte{});
+  }
+  const bool from_recv = desc.in_place || broadcast;
+  std::byte* out = from_recv ? all.recv.data() : all.send.data();
+  const int blocks = broadcast || one_send ? 1 : ranks;
+  for (int rank = 0; rank < (desc.in_place ? ranks : blocks); ++rank) {
+    const Layout& layout = from_recv ? desc.recv_block(rank) : desc.send_block(rank);
+    pack(layout, from_recv ? desc.recv_base(rank) : desc.send_base(rank), 0, layout.bytes(), out);
+    out += layout.bytes();
+  }
+}
+
+void MpiPath::Shares::add(std::uint64_t more) {
+  at.push_back(at.empty() ? 0 : at.back() + bytes.back());
+  bytes.push_back(static_cast<MPI_Count>(more));
+}
+
+// Of gather and scatter all blocks but those of the root are empty.
+void MpiPath::start_exchange(MPI_Comm comm, const CollectiveDesc& desc) {
+  pack_all(comm, desc);
+  Shares& send = packed_->out;
+  Shares& recv = packed_->in;
+  for (int rank = 0; rank < packed_->ranks; ++rank) {
+    recv.add(desc.recv_block(rank).bytes());
+    send.add(desc.in_place ? 0 : desc.send_block(rank).bytes());
+  }
+  note(PMPI_Ialltoallv_c(
+      desc.in_place ? MPI_IN_PLACE : packed_->send.data(), send.bytes.data(), send.at.data(),
+      MPI_BYTE, packed_->recv.data(), recv.bytes.data(), recv.at.data(), MPI_BYTE, comm,
+      &request_));
+}
+
+void MpiPath::unpack_all() {
+  const Packed& all = *packed_; // of a reduction it has no blocks
+  const CollectiveDesc& desc = all.desc;
+  const bool broadcast = desc.operation == Operation::broadcast;
+  const int blocks = broadcast ? (all.rank == desc.root ? 0 : 1) : all.ranks;
+  const std::byte* from = all.recv.data();
+  for (int rank = 0; rank < blocks; ++rank) {
+    const Layout& layout = desc.recv_block(rank);
+    const bool keep = rank == all.rank && !desc.own_block && !broadcast;
+    if (!keep) unpack(layout, desc.recv_base(rank), 0, layout.bytes(), from);
+    from += layout.bytes();
+  }
+  packed_.reset();
 }
 
 Poll MpiPath::progress() {
@@ -52,6 +153,7 @@ Poll MpiPath::progress() {
   if (inside.mpi_closed) return Poll::pending;
   int done = 0;
   note(PMPI_Test(&request_, &done, MPI_STATUS_IGNORE));
+  if (done != 0 && packed_ != nullptr) unpack_all();
   return done != 0 || !status_.ok() ? Poll::ready : Poll::pending;
 }
 

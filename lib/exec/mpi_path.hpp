@@ -2,6 +2,8 @@
 #pragma once
 
 #include <mpi.h>
+#include <memory>
+#include <vector>
 
 #include "lib/base/wait.hpp"
 #include "lib/schedule/collective.hpp"
@@ -34,7 +36,30 @@ class MpiPath {
 
  private:
   void note(int code);
+  void start_regular(
+      MPI_Comm comm, const CollectiveDesc& desc, const std::byte* from, std::byte* recv);
+  void start_reduction(MPI_Comm comm, const CollectiveDesc& desc);
+  void start_exchange(MPI_Comm comm, const CollectiveDesc& desc);
+  void pack_all(MPI_Comm comm, const CollectiveDesc& desc);
+  void unpack_all();
+
+  struct Shares {
+    std::vector<MPI_Count> bytes;
+    std::vector<MPI_Aint> at;
+    void add(std::uint64_t more);
+  };
+  // Blocks of an exchange, or with gaps, packed one behind the other.
+  struct Packed {
+    CollectiveDesc desc;
+    int rank = 0;
+    int ranks = 0;
+    std::vector<std::byte> send;
+    std::vector<std::byte> recv;
+    Shares out; // read by the MPI below until the end
+    Shares in;
+  };
   MPI_Request request_ = MPI_REQUEST_NULL;
+  std::unique_ptr<Packed> packed_;
   Status status_;
 };
 

@@ -12,21 +12,21 @@ namespace ferry::core {
 
 // The call and buffers of this rank, without stage and block.
 [[nodiscard]] Offer make_offer(const CollectiveDesc& desc, const Topology& topology);
+// Of an exchange: what concerns `peer`.
+[[nodiscard]] Offer make_pair_offer(const CollectiveDesc& desc, int peer);
 
 // An error when two ranks' calls do not fit together.
 [[nodiscard]] Status compare_offers(int rank, const Offer& theirs, const Offer& ours);
 
+[[nodiscard]] BufferFacts facts_of(const Offer& offer);
 [[nodiscard]] std::vector<BufferFacts> facts_of(const std::vector<Offer>& offers);
-
-// Bytes of the buffers that a call reads and writes on one rank.
-struct BufferSizes {
-  std::uint64_t send = 0;
-  std::uint64_t recv = 0;
-};
-[[nodiscard]] BufferSizes buffer_sizes(const CollectiveDesc& desc, int rank, int ranks);
+// Of an exchange: `theirs` as told to this rank, without facts when it is empty.
+[[nodiscard]] std::vector<PairPlan> pairs_of(
+    const CollectiveDesc& desc, const Topology& topology, const std::vector<Offer>& theirs);
 
 // Everyone's addresses as the engine of this rank sees them: mapped memory by pointer, private
-// memory of others (cross-memory attach) by a number that no pointer has.
+// memory of others (cross-memory attach) by a number that no pointer has. Offers of an exchange are
+// those to this rank.
 [[nodiscard]] AddressBook make_book(
     const Team& team, const CollectiveDesc& desc, const std::vector<Offer>& offers);
 

@@ -19,14 +19,20 @@ class PersistentPlan {
   PersistentPlan(const PersistentPlan&) = delete;
   PersistentPlan& operator=(const PersistentPlan&) = delete;
 
-  // Set-up, in three steps between which the caller exchanges offers among the ranks. `mine` is
-  // this rank's offer; alike on all ranks, compile() throws when the calls do not fit together.
+  // Set-up, in steps between which the caller exchanges offers among the ranks; alike on all ranks
+  // they throw when the calls do not fit together.
   [[nodiscard]] Offer offer() const;
-  [[nodiscard]] Offer compile(std::vector<Offer> offers); // plans, and provides memory
-  void link(MPI_Comm comm, std::vector<Offer> offers); // resolves addresses
+  void check(const std::vector<Offer>& offers) const; // one of each rank
+  [[nodiscard]] std::vector<Offer> pair_offers() const; // of an exchange: one for each rank
+  // Plans, and provides memory; `offers` are the pair offers of all ranks for an exchange.
+  [[nodiscard]] Offer compile(std::vector<Offer> offers);
+  void link(MPI_Comm comm, const std::vector<Offer>& placed); // resolves addresses
   // Without sharing: one rank, or carried by the MPI below for the reason given.
   void compile_local();
   void compile_mpi(MPI_Comm comm, const std::string& reason);
+  // A reduction: the plans of its stages, one after the other.
+  void compile_stages(
+      std::unique_ptr<ReductionScript> script, std::vector<std::unique_ptr<PersistentPlan>> stages);
 
   void start(MPI_Comm comm);
   Poll progress();
@@ -42,13 +48,21 @@ class PersistentPlan {
   [[nodiscard]] std::string explain() const;
 
  private:
-  [[nodiscard]] std::vector<std::byte*> blocks_of(const std::vector<Offer>& offers) const;
+  void check_pairs(const std::vector<Offer>& all) const;
+  void plan_schedule();
+  Poll progress_stages();
+  void plan_layout();
+  void link_slots();
+  void link_rings();
+  [[nodiscard]] bool uses_slots() const;
   void give_back();
 
   Team& team_;
   CollectiveDesc desc_;
   PlanLimits limits_;
   std::string why_;
+  std::vector<Offer> offers_; // what each rank offers to this one
+  std::uint64_t widest_slot_ = 0; // of any pair of an exchange; alike on all ranks
   Schedule schedule_;
   BlockLayout layout_;
   std::byte* block_ = nullptr;
@@ -60,7 +74,14 @@ class PersistentPlan {
   std::unique_ptr<RingPlan> rings_;
   MpiPath mpi_;
   CommHold hold_;
+  std::unique_ptr<ReductionScript> script_;
+  std::vector<std::unique_ptr<PersistentPlan>> stages_;
+  std::size_t stage_ = 0;
+  MPI_Comm comm_ = MPI_COMM_NULL; // that stages are started on
+  Status stage_status_;
   std::uint64_t epoch_ = 0;
+  bool slots_open_ = false;
+  bool rings_open_ = false;
   Status broken_;
   bool active_ = false;
 };

@@ -35,6 +35,20 @@ const char* signal_name(SignalKind kind) {
   return "?";
 }
 
+void host_copy(const HostOp& op) {
+  auto* to = reinterpret_cast<std::byte*>(op.to);
+  const auto* from = reinterpret_cast<const std::byte*>(op.from);
+  if (op.to_layout != nullptr && op.from_layout != nullptr) {
+    copy_layout(*op.to_layout, to, *op.from_layout, from); // the own block, as a whole
+  } else if (op.to_layout != nullptr) {
+    unpack(*op.to_layout, to, op.to_skip, op.bytes, from);
+  } else if (op.from_layout != nullptr) {
+    pack(*op.from_layout, from, op.from_skip, op.bytes, to);
+  } else if (to != from) {
+    device::copy_bytes(to, from, op.bytes);
+  }
+}
+
 } // namespace
 
 RingPlan::RingPlan(Team& team, SignalCounts& counts, std::string label)
@@ -89,15 +103,20 @@ void RingPlan::patch(std::size_t ring, std::uint64_t lap) {
   }
 }
 
+// Entry signals first: peers may be waiting for nothing else.
+void RingPlan::begin_host() {
+  next_host_.assign(program_.host.size(), 0);
+  open_host_ = program_.host.size();
+  const auto& ops = program_.host.front().ops;
+  std::size_t& next = next_host_.front();
+  for (; next < ops.size() && ops[next].kind == StepKind::signal; ++next) host_step(ops[next]);
+}
+
 void RingPlan::start() {
-  next_host_ = 0;
   if (!status_.ok()) status_ = {};
   running_ = true;
   rings_drained_ = list_.empty();
-  // Entry signals first: peers may be waiting for nothing else.
-  while (next_host_ < program_.host.size() && program_.host[next_host_].kind == StepKind::signal) {
-    host_step(program_.host[next_host_++]);
-  }
+  begin_host();
   for (std::size_t i = 0; i < queues_.size(); ++i) {
     patch(i, laps_[i].started % 2);
     ++laps_[i].started;
@@ -109,10 +128,7 @@ void RingPlan::start() {
 bool RingPlan::host_step(const HostOp& op) {
   switch (op.kind) {
     case StepKind::copy:
-      if (op.to != op.from) {
-        device::copy_bytes(
-            reinterpret_cast<void*>(op.to), reinterpret_cast<const void*>(op.from), op.bytes);
-      }
+      host_copy(op);
       return true;
     case StepKind::signal:
       // Pairs with the acquire of the peer's poll or SignalCounts::seen().
@@ -126,8 +142,17 @@ bool RingPlan::host_step(const HostOp& op) {
 }
 
 bool RingPlan::run_host() {
-  while (next_host_ < program_.host.size() && host_step(program_.host[next_host_])) ++next_host_;
-  return next_host_ == program_.host.size();
+  for (std::size_t queue = 0; open_host_ > 0 && queue < next_host_.size(); ++queue) {
+    const auto& ops = program_.host[queue].ops;
+    std::size_t& next = next_host_[queue];
+    if (next > ops.size()) continue; // counted as done
+    for (; next < ops.size() && host_step(ops[next]); ++next) {
+    }
+    if (next < ops.size()) continue;
+    next = ops.size() + 1;
+    --open_host_;
+  }
+  return open_host_ == 0;
 }
 
 Poll RingPlan::progress() {

@@ -54,6 +54,7 @@ class RingPlan {
 
   void write_image(std::size_t ring);
   void patch(std::size_t ring, std::uint64_t lap);
+  void begin_host();
   bool run_host();
   bool host_step(const HostOp& op);
 
@@ -65,7 +66,8 @@ class RingPlan {
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<Queue*> list_;
   std::vector<Lap> laps_;
-  std::size_t next_host_ = 0;
+  std::vector<std::size_t> next_host_; // of each host queue
+  std::size_t open_host_ = 0; // host queues that are not done
   bool rings_drained_ = true;
   bool running_ = false;
   Status status_;

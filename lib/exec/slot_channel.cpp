@@ -9,30 +9,36 @@
 
 namespace ferry::core {
 
-SlotProgram lower_slots(const Schedule& schedule, bool in_place, int root) {
+SlotProgram lower_slots(const Schedule& schedule, std::uint8_t call_bits, int root) {
   SlotProgram program;
   program.operation = schedule.operation;
-  program.in_place = in_place ? 1 : 0;
+  program.in_place = call_bits;
   program.root = static_cast<std::uint16_t>(root);
-  program.bytes = schedule.slot_bytes;
+  const bool paired = schedule.operation == Operation::alltoall || schedule.irregular;
+  const auto move = [&](int peer, const Place& place, std::uint64_t bytes) {
+    return SlotProgram::Move{
+        peer,
+        place.block,
+        place.buffer == Buffer::recv,
+        !paired,
+        static_cast<std::uint32_t>(bytes),
+        static_cast<std::uint64_t>(place.block) * schedule.slot_bytes};
+  };
   const auto& steps = schedule.queues.front().steps;
-  std::uint64_t put_offset = 0;
-  bool put_in_recv = false;
+  Step filled; // the copy into the slot whose flag comes next
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     if (step.kind == StepKind::copy && step.to.buffer == Buffer::slot) {
-      put_offset = step.from.offset;
-      put_in_recv = step.from.buffer == Buffer::recv;
-    } else if (step.kind == StepKind::signal) {
-      program.puts.push_back({step.peer, put_in_recv, false, put_offset});
-    } else if (step.kind == StepKind::await) {
-      SlotProgram::Move get{step.peer, true, schedule.operation != Operation::alltoall, 0};
-      if (program.bytes > 0) get.offset = steps[i + 1].to.offset;
-      program.gets.push_back(get);
-    } else if (step.from.buffer != Buffer::slot) {
-      program.copy_own = true;
-      program.own_from = step.from.offset;
-      program.own_to = step.to.offset;
+      filled = step;
+    } else if (step.kind == StepKind::copy && step.from.buffer != Buffer::slot) {
+      program.copy_own = schedule.path == Path::slots;
+    } else if (step.kind == StepKind::signal && step.signal == SignalKind::slot) {
+      program.puts.push_back(move(step.peer, filled.from, filled.bytes));
+    } else if (step.kind == StepKind::await && step.signal == SignalKind::slot) {
+      const bool data = i + 1 < steps.size() && steps[i + 1].from.buffer == Buffer::slot;
+      const Step none;
+      const Step& get = data ? steps[i + 1] : none;
+      program.gets.push_back(move(step.peer, get.to, get.bytes));
     }
   }
   return program;
@@ -62,14 +68,11 @@ bool SlotChannel::may_put(int reader, std::uint64_t sequence) {
   return true;
 }
 
-void SlotChannel::put(
-    const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence,
-    const std::byte* data) {
+void SlotChannel::publish(
+    const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence) {
   const bool shared = move.peer == kEveryone;
-  std::byte* slot = own_slot(move, sequence);
-  auto& header = *reinterpret_cast<SlotHeader*>(slot);
-  if (program.bytes > 0) std::memcpy(slot + sizeof(SlotHeader), data, program.bytes);
-  header.bytes = static_cast<std::uint32_t>(program.bytes);
+  auto& header = *reinterpret_cast<SlotHeader*>(own_slot(move, sequence));
+  header.bytes = move.bytes;
   header.root = program.root;
   header.operation = static_cast<std::uint8_t>(program.operation);
   header.in_place = program.in_place;
@@ -101,12 +104,11 @@ const SlotHeader* SlotChannel::look(const SlotProgram::Move& move, std::uint64_t
   return &slot;
 }
 
-void SlotChannel::prepare(
-    const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence) {
+void SlotChannel::prepare(const SlotProgram::Move& move, std::uint64_t sequence) {
   constexpr std::uint64_t kLine = 64;
   constexpr std::uint64_t kLines = 4; // further ones come by the hardware's own prefetch
   const std::byte* slot = own_slot(move, sequence);
-  const std::uint64_t end = std::min(sizeof(SlotHeader) + program.bytes, kLines * kLine);
+  const std::uint64_t end = std::min(sizeof(SlotHeader) + move.bytes, kLines * kLine);
   for (std::uint64_t at = 0; at < end; at += kLine) device::prefetch_for_write(slot + at);
 }
 
@@ -115,14 +117,33 @@ void SlotChannel::complete(std::uint64_t sequence) {
 }
 
 void SlotRun::begin(
-    const SlotProgram& program, std::uint64_t sequence, const void* send, void* recv) {
+    const SlotProgram& program, std::uint64_t sequence, const CollectiveDesc& desc) {
   program_ = &program;
+  desc_ = &desc;
   sequence_ = sequence;
-  send_ = static_cast<const std::byte*>(send);
-  recv_ = static_cast<std::byte*>(recv);
+  send_ = desc.send_plain() ? desc.send_start() : nullptr;
+  recv_ = desc.recv_plain() ? desc.recv_start() : nullptr;
+  copied_ = false;
   next_put_ = 0;
   next_get_ = 0;
   if (!status_.ok()) status_ = {};
+}
+
+void SlotRun::fill(const SlotProgram::Move& move, std::byte* payload) const {
+  if (move.bytes == 0) return;
+  if (const std::byte* plain = move.in_recv ? recv_ : send_; plain != nullptr) {
+    std::memcpy(payload, plain + move.offset, move.bytes);
+    return;
+  }
+  const Layout& layout =
+      move.in_recv ? desc_->recv_block(move.block) : desc_->send_block(move.block);
+  const std::byte* base =
+      move.in_recv ? desc_->recv_base(move.block) : desc_->send_base(move.block);
+  if (layout.contiguous()) {
+    std::memcpy(payload, base + layout.offset, move.bytes);
+  } else {
+    pack(layout, base, 0, move.bytes, payload);
+  }
 }
 
 bool SlotRun::has_arrived(const SlotChannel& channel) const {
@@ -140,7 +161,8 @@ bool SlotRun::put_all(SlotChannel& channel) {
       blocked_on_ = move.peer;
       return false;
     }
-    channel.put(*program_, move, sequence_, (move.in_recv ? recv_ : send_) + move.offset);
+    fill(move, channel.payload(move, sequence_));
+    channel.publish(*program_, move, sequence_);
   }
   return true;
 }
@@ -162,31 +184,39 @@ bool SlotRun::get_all(SlotChannel& channel) {
 // communicator stays usable, and then reports the first misfit.
 void SlotRun::take(const SlotProgram::Move& move, const SlotHeader& slot) {
   const auto operation = static_cast<std::uint8_t>(program_->operation);
-  if (slot.bytes != program_->bytes || slot.operation != operation || slot.root != program_->root ||
+  if (slot.bytes != move.bytes || slot.operation != operation || slot.root != program_->root ||
       slot.in_place != program_->in_place) {
     const CallShape theirs{
-        static_cast<Operation>(slot.operation), slot.in_place != 0, slot.bytes, slot.root};
+        static_cast<Operation>(slot.operation), (slot.in_place & kInPlaceBit) != 0, slot.bytes,
+        slot.root};
     const CallShape ours{
-        program_->operation, program_->in_place != 0, program_->bytes, program_->root};
+        program_->operation, (program_->in_place & kInPlaceBit) != 0, move.bytes, program_->root};
     if (status_.ok()) status_ = mismatch(move.peer, theirs, ours);
     return;
   }
-  if (program_->bytes == 0) return;
+  if (move.bytes == 0) return;
   const auto* data = reinterpret_cast<const std::byte*>(&slot) + sizeof(SlotHeader);
-  std::memcpy(recv_ + move.offset, data, program_->bytes);
+  if (recv_ != nullptr) {
+    std::memcpy(recv_ + move.offset, data, move.bytes);
+    return;
+  }
+  const Layout& layout = desc_->recv_block(move.block);
+  std::byte* base = desc_->recv_base(move.block);
+  if (layout.contiguous()) {
+    std::memcpy(base + layout.offset, data, move.bytes);
+  } else {
+    unpack(layout, base, 0, move.bytes, data);
+  }
 }
 
 Poll SlotRun::progress(SlotChannel& channel) {
-  if (next_put_ < puts()) {
+  if (next_put_ < puts() || !copied_) {
     if (!put_all(channel)) return Poll::pending;
-    if (program_->copy_own && program_->bytes > 0 &&
-        send_ + program_->own_from != recv_ + program_->own_to) {
-      std::memcpy(recv_ + program_->own_to, send_ + program_->own_from, program_->bytes);
-    }
+    copied_ = true;
+    if (program_->copy_own) desc_->copy_own_block(channel.team().rank());
   }
   if (!get_all(channel)) return Poll::pending;
-  channel.complete(sequence_);
-  for (const auto& move : program_->puts) channel.prepare(*program_, move, sequence_ + 1);
+  for (const auto& move : program_->puts) channel.prepare(move, sequence_ + 1);
   return Poll::ready;
 }
 

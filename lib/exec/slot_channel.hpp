@@ -6,30 +6,31 @@
 
 #include "lib/exec/block.hpp"
 #include "lib/exec/team.hpp"
+#include "lib/schedule/collective.hpp"
 #include "lib/schedule/schedule.hpp"
 
 namespace ferry::core {
 
-// A schedule on the slots path as loads and stores: which bytes go into which slot and back.
+// The steps of a schedule that go through slots, as loads and stores: which block goes into which
+// slot and back.
 struct SlotProgram {
   struct Move {
     int peer = 0; // reader of a put (or kEveryone), writer of a get
+    int block = 0; // of the user's buffer
     bool in_recv = false; // the user's side lies in the receive buffer
     bool shared = false; // get: the slot that everyone reads
-    std::uint64_t offset = 0;
+    std::uint32_t bytes = 0;
+    std::uint64_t offset = 0; // of the block in a plain buffer
   };
   Operation operation = Operation::alltoall;
   std::uint8_t in_place = 0;
   std::uint16_t root = 0;
-  std::uint64_t bytes = 0;
   std::vector<Move> puts;
   std::vector<Move> gets;
   bool copy_own = false;
-  std::uint64_t own_from = 0;
-  std::uint64_t own_to = 0;
 };
 
-[[nodiscard]] SlotProgram lower_slots(const Schedule& schedule, bool in_place, int root);
+[[nodiscard]] SlotProgram lower_slots(const Schedule& schedule, std::uint8_t call_bits, int root);
 
 // The slots of one lane or persistent plan, on all ranks, with the credits that keep a writer from
 // overtaking its readers. A writer may use a slot again once its readers completed the operation
@@ -41,16 +42,18 @@ class SlotChannel {
   SlotChannel(Team& team, BlockLayout layout, std::vector<std::byte*> blocks);
 
   [[nodiscard]] bool may_put(int reader, std::uint64_t sequence);
-  void put(
-      const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence,
-      const std::byte* data);
+  // Where the data of a put belong; publish() makes them visible with the flag.
+  [[nodiscard]] std::byte* payload(const SlotProgram::Move& move, std::uint64_t sequence) const {
+    return own_slot(move, sequence) + sizeof(SlotHeader);
+  }
+  void publish(const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence);
   [[nodiscard]] bool filled(const SlotProgram::Move& move, std::uint64_t sequence) const;
   // The slot that `writer` filled in operation `sequence`, or null as long as it has not.
   [[nodiscard]] const SlotHeader* look(const SlotProgram::Move& move, std::uint64_t sequence);
   void complete(std::uint64_t sequence);
   // Fetch the slot that this put will fill in operation `sequence` before it is needed: its readers
   // still hold its lines.
-  void prepare(const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence);
+  void prepare(const SlotProgram::Move& move, std::uint64_t sequence);
   // Has `rank` completed operation `sequence`?
   [[nodiscard]] bool completed(int rank, std::uint64_t sequence);
 
@@ -77,10 +80,11 @@ class SlotChannel {
   std::vector<std::uint64_t> known_done_;
 };
 
-// One operation on its way through a channel.
+// One operation on its way through a channel. Its end is told to the channel by the caller.
 class SlotRun {
  public:
-  void begin(const SlotProgram& program, std::uint64_t sequence, const void* send, void* recv);
+  // The description must outlive the run.
+  void begin(const SlotProgram& program, std::uint64_t sequence, const CollectiveDesc& desc);
   // ready when complete or failed; a failure is in status().
   Poll progress(SlotChannel& channel);
   [[nodiscard]] const Status& status() const { return status_; }
@@ -95,12 +99,15 @@ class SlotRun {
   [[nodiscard]] std::size_t puts() const { return program_->puts.size(); }
   bool put_all(SlotChannel& channel);
   bool get_all(SlotChannel& channel);
+  void fill(const SlotProgram::Move& move, std::byte* payload) const;
   void take(const SlotProgram::Move& move, const SlotHeader& slot);
 
   const SlotProgram* program_ = nullptr;
+  const CollectiveDesc* desc_ = nullptr;
   std::uint64_t sequence_ = 0;
-  const std::byte* send_ = nullptr;
+  const std::byte* send_ = nullptr; // null when the blocks do not lie side by side
   std::byte* recv_ = nullptr;
+  bool copied_ = false; // the own block, after the puts
   std::size_t next_put_ = 0;
   std::size_t next_get_ = 0;
   int blocked_on_ = 0;

@@ -46,6 +46,8 @@ struct Layout {
   [[nodiscard]] std::int64_t upper() const;
   // All the data as one run, where that is possible: what a strided copy can move in one step.
   [[nodiscard]] std::optional<Run> single_run() const;
+  // Elements of one flattened type share their map.
+  bool operator==(const Layout&) const = default;
 };
 
 [[nodiscard]] Layout contiguous_layout(std::uint64_t count, std::uint64_t element_bytes);

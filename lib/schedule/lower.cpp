@@ -20,7 +20,11 @@ void require_ok(device::PacketStatus status, const Step& step) {
 class Encoder {
  public:
   Encoder(const Schedule& schedule, const AddressBook& book, std::uint64_t max_packet)
-      : schedule_(schedule), book_(book), max_packet_(max_packet) {}
+      : schedule_(schedule), book_(book), max_packet_(max_packet) {
+    std::size_t copies = 0;
+    for (const StepQueue& queue : schedule.queues) copies += queue.steps.size();
+    if (!book.send.empty() || !book.recv.empty()) layouts_.reserve(2 * copies);
+  }
 
   RingImage ring(const StepQueue& queue) {
     image_ = {};
@@ -29,7 +33,49 @@ class Encoder {
     return std::move(image_);
   }
 
-  HostOp host(const Step& step) const {
+  HostQueue host(const StepQueue& queue) {
+    HostQueue out{queue.peer, {}};
+    for (const Step& step : queue.steps) {
+      if (!on_slots(step)) out.ops.push_back(host_op(step));
+    }
+    return out;
+  }
+
+  // Packets copy bytes that lie side by side; blocks with gaps are the calling thread's.
+  bool needs_host(const StepQueue& queue) const {
+    return std::any_of(queue.steps.begin(), queue.steps.end(), [&](const Step& step) {
+      return step.kind == StepKind::copy &&
+             (gaps(step.to) != nullptr || gaps(step.from) != nullptr);
+    });
+  }
+
+  std::vector<Layout> take_layouts() { return std::move(layouts_); }
+
+ private:
+  static bool on_slots(const Step& step) {
+    if (step.kind != StepKind::copy) return step.signal == SignalKind::slot;
+    return step.to.buffer == Buffer::slot || step.from.buffer == Buffer::slot;
+  }
+
+  const OwnBlock* gaps(const Place& place) const {
+    const OwnBlock* own = book_.own(place);
+    return own != nullptr && !own->layout.contiguous() ? own : nullptr;
+  }
+
+  void host_side(
+      const Place& place, std::uint64_t& address, const Layout*& layout, std::uint64_t& skip) {
+    const OwnBlock* block = gaps(place);
+    if (block == nullptr) {
+      address = book_.of(place);
+      return;
+    }
+    layouts_.push_back(block->layout); // never grows beyond what was reserved: pointers stay
+    address = block->address;
+    layout = &layouts_.back();
+    skip = place.offset;
+  }
+
+  HostOp host_op(const Step& step) {
     HostOp op;
     op.kind = step.kind;
     op.peer = step.peer;
@@ -37,8 +83,8 @@ class Encoder {
     op.bytes = step.bytes;
     op.ordinal = step.ordinal;
     if (step.kind == StepKind::copy) {
-      op.to = book_.of(step.to);
-      op.from = book_.of(step.from);
+      host_side(step.to, op.to, op.to_layout, op.to_skip);
+      host_side(step.from, op.from, op.from_layout, op.from_skip);
     } else if (step.kind == StepKind::signal) {
       op.to = book_.signal(step.signal, step.peer, schedule_.rank);
     } else {
@@ -47,7 +93,6 @@ class Encoder {
     return op;
   }
 
- private:
   template <class Packet>
   void append(const Packet& packet) {
     image_.dwords.insert(image_.dwords.end(), std::begin(packet.dw), std::end(packet.dw));
@@ -99,19 +144,35 @@ class Encoder {
   const AddressBook& book_;
   std::uint64_t max_packet_;
   RingImage image_;
+  std::vector<Layout> layouts_;
 };
 
 } // namespace
 
+const OwnBlock* AddressBook::own(const Place& place) const {
+  if (place.rank != rank) return nullptr;
+  if (place.buffer == Buffer::send && !send.empty()) {
+    return &send[static_cast<std::size_t>(place.block)];
+  }
+  if (place.buffer == Buffer::recv && !recv.empty()) {
+    return &recv[static_cast<std::size_t>(place.block)];
+  }
+  return nullptr;
+}
+
 std::uint64_t AddressBook::of(const Place& place) const {
-  const RankAddresses& rank = ranks[static_cast<std::size_t>(place.rank)];
+  if (const OwnBlock* block = own(place)) {
+    return block->address + static_cast<std::uint64_t>(block->layout.offset) + place.offset;
+  }
+  const RankAddresses& at = ranks[static_cast<std::size_t>(place.rank)];
+  const auto index = static_cast<std::uint64_t>(place.block);
   switch (place.buffer) {
     case Buffer::send:
-      return rank.send + place.offset;
+      return at.send + index * at.send_stride + place.offset;
     case Buffer::recv:
-      return rank.recv + place.offset;
+      return at.recv + index * at.recv_stride + place.offset;
     case Buffer::stage:
-      return rank.stage + place.offset;
+      return at.stage + place.offset;
     case Buffer::slot:
       break;
   }
@@ -128,12 +189,16 @@ Program lower(const Schedule& schedule, const AddressBook& book, std::uint64_t m
   Encoder encoder(schedule, book, max_packet_bytes);
   Program program;
   program.arrivals = schedule.arrivals();
-  for (const Step& step : schedule.queues.front().steps) {
-    program.host.push_back(encoder.host(step));
-  }
+  program.host.push_back(encoder.host(schedule.queues.front()));
   for (std::size_t q = 1; q < schedule.queues.size(); ++q) {
-    program.rings.push_back(encoder.ring(schedule.queues[q]));
+    const StepQueue& queue = schedule.queues[q];
+    if (encoder.needs_host(queue)) {
+      program.host.push_back(encoder.host(queue));
+    } else {
+      program.rings.push_back(encoder.ring(queue));
+    }
   }
+  program.layouts = encoder.take_layouts();
   return program;
 }
 

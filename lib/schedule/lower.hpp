@@ -17,15 +17,32 @@ inline constexpr std::uint64_t kSignalStride = 64; // one cache line for each si
 
 // Where the buffers of one rank lie, in addresses that the engine of the lowering rank accepts.
 struct RankAddresses {
-  std::uint64_t send = 0;
+  std::uint64_t send = 0; // first byte of block 0
   std::uint64_t recv = 0;
+  std::uint64_t send_stride =
+      0; // to the next block; 0: the address is that of the block in question
+  std::uint64_t recv_stride = 0;
   std::uint64_t stage = 0;
   std::uint64_t signals = 0;
   bool operator==(const RankAddresses&) const = default;
 };
 
+// A block of the lowering rank whose bytes may lie apart.
+struct OwnBlock {
+  std::uint64_t address = 0; // that its layout refers to
+  Layout layout;
+  bool operator==(const OwnBlock&) const = default;
+};
+
 struct AddressBook {
+  int rank = 0; // the lowering rank
   std::vector<RankAddresses> ranks;
+  // Own blocks one by one, where they are not plain: in place of ranks[rank].send and .recv.
+  std::vector<OwnBlock> send;
+  std::vector<OwnBlock> recv;
+
+  // The own block that a place lies in, or null when it is plain or not of this rank.
+  [[nodiscard]] const OwnBlock* own(const Place& place) const;
   [[nodiscard]] std::uint64_t of(const Place& place) const;
   [[nodiscard]] std::uint64_t signal(SignalKind kind, int owner, int writer) const;
   bool operator==(const AddressBook&) const = default;
@@ -45,11 +62,15 @@ struct RingImage {
   std::vector<PollPatch> polls;
 };
 
-// A step of queue 0, for the calling thread.
+// A step for the calling thread: of queue 0, and of queues that copy blocks with gaps.
 struct HostOp {
   StepKind kind = StepKind::copy;
   std::uint64_t to = 0; // copy; signal: address of the word
   std::uint64_t from = 0; // copy
+  const Layout* to_layout = nullptr; // copy: unpacks there, from byte `to_skip` of the block on
+  const Layout* from_layout = nullptr;
+  std::uint64_t to_skip = 0;
+  std::uint64_t from_skip = 0;
   std::uint64_t bytes = 0;
   int peer = 0;
   SignalKind signal = SignalKind::ready;
@@ -57,14 +78,25 @@ struct HostOp {
   std::uint64_t ordinal = 0;
 };
 
+struct HostQueue {
+  int peer = 0;
+  std::vector<HostOp> ops;
+};
+
 struct Program {
+  Program() = default;
+  Program(Program&&) = default;
+  Program& operator=(Program&&) = default;
+
   std::vector<RingImage> rings;
-  std::vector<HostOp> host;
+  std::vector<HostQueue> host; // queue 0 first
   std::vector<std::uint64_t> arrivals; // Schedule::arrivals()
+  std::vector<Layout> layouts; // that host operations point to
 };
 
 // Resolve addresses and encode. Copies are split into packets of at most max_packet_bytes; the
-// signal of a transfer stays behind its last packet, in the same ring.
+// signal of a transfer stays behind its last packet, in the same ring. Steps on slots are left out:
+// lower_slots() takes them.
 [[nodiscard]] Program lower(
     const Schedule& schedule, const AddressBook& book, std::uint64_t max_packet_bytes);
 

@@ -38,7 +38,10 @@ const char* name_of(SignalKind kind) {
 }
 
 std::string print(const Place& place) {
-  return fmt::format("{}@{}+{}", name_of(place.buffer), place.rank, place.offset);
+  const bool users = place.buffer == Buffer::send || place.buffer == Buffer::recv;
+  return users ? fmt::format(
+                     "{}@{}[{}]+{}", name_of(place.buffer), place.rank, place.block, place.offset)
+               : fmt::format("{}@{}+{}", name_of(place.buffer), place.rank, place.offset);
 }
 
 std::string peer_name(int peer) {

@@ -22,10 +22,12 @@ enum class Path : std::uint8_t {
 // Buffers that a step may name; addresses come in when the schedule is lowered.
 enum class Buffer : std::uint8_t { send, recv, slot, stage };
 
-// Bytes of a rank's buffer. Slot and stage lie in the memory of the rank that writes them.
+// Bytes of a rank's buffer. Slot and stage lie in the memory of the rank that writes them. `block`:
+// which block of send or recv; `offset` counts its data bytes, without gaps of its type.
 struct Place {
   Buffer buffer = Buffer::send;
   int rank = 0;
+  int block = 0;
   std::uint64_t offset = 0;
 };
 
@@ -63,6 +65,7 @@ struct Schedule {
   int rank = 0;
   int ranks = 1;
   std::vector<StepQueue> queues;
+  bool irregular = false; // an exchange: blocks of different sizes
   std::uint64_t slot_bytes = 0; // payload of one slot of this rank
   int slot_count = 0; // slots that this rank writes in one epoch
   std::uint64_t stage_bytes = 0; // stage memory that this rank writes through
@@ -86,6 +89,8 @@ struct VerifyInput {
   int root = 0;
   std::uint64_t block_bytes = 0;
   bool handshake = true; // ranks enter at different times, and must be waited for
+  // Of an exchange with irregular blocks: bytes from rank i to rank j at [i * ranks + j].
+  std::vector<std::uint64_t> pair_bytes;
 };
 [[nodiscard]] std::string verify(
     const std::vector<Schedule>& job, const VerifyInput& input, std::uint64_t seed);

@@ -46,6 +46,9 @@ class Verifier {
   std::string leftovers() const;
   std::string over_budget() const;
   SymbolicMemory& memory(const Place& place);
+  std::uint64_t pair(int from, int to) const;
+  void write_sources(int rank);
+  void check_block(int rank, int from, Origin expected, std::uint64_t bytes);
   void fault(const Runner& runner, const std::string& text);
   std::size_t ranks() const { return job_.size(); }
 
@@ -57,18 +60,38 @@ class Verifier {
   std::string fault_;
 };
 
+// Blocks lie far apart, whatever their size.
+std::uint64_t address(const Place& place) {
+  constexpr int kBlockBits = 44;
+  return (static_cast<std::uint64_t>(place.block) << kBlockBits) + place.offset;
+}
+
+std::uint64_t Verifier::pair(int from, int to) const {
+  if (input_.pair_bytes.empty()) return input_.block_bytes;
+  return input_.pair_bytes[static_cast<std::size_t>(from) * ranks() + static_cast<std::size_t>(to)];
+}
+
+// What a rank has to send: every byte is known by its rank and its address.
+void Verifier::write_sources(int rank) {
+  RankState& state = states_[static_cast<std::size_t>(rank)];
+  const Operation operation = job_[static_cast<std::size_t>(rank)].operation;
+  if (operation == Operation::broadcast && rank != input_.root) return;
+  const bool irregular = !input_.pair_bytes.empty();
+  const bool whole = irregular || operation == Operation::alltoall || input_.in_place;
+  auto& source = input_.in_place ? state.recv : state.send;
+  for (int block = 0; block < (whole ? static_cast<int>(ranks()) : 1); ++block) {
+    const std::uint64_t at = address({Buffer::send, rank, block, 0});
+    source.write(at, {{irregular ? pair(rank, block) : input_.block_bytes, {rank, at}}});
+  }
+}
+
 void Verifier::prepare() {
   const auto n = static_cast<int>(ranks());
-  const std::uint64_t block = input_.block_bytes;
-  const std::uint64_t all = block * ranks();
   for (int rank = 0; rank < n; ++rank) {
     RankState& state = states_[static_cast<std::size_t>(rank)];
     const Schedule& schedule = job_[static_cast<std::size_t>(rank)];
     state.signals.assign((kSignalWords + 1) * ranks(), 0);
-    const bool everywhere = schedule.operation != Operation::broadcast || rank == input_.root;
-    const bool whole = schedule.operation == Operation::alltoall || input_.in_place;
-    auto& source = input_.in_place ? state.recv : state.send;
-    if (everywhere) source.write(0, {{whole ? all : block, {rank, 0}}});
+    write_sources(rank);
     state.entered = !input_.handshake;
     state.open_queues = static_cast<int>(schedule.queues.size());
     if (input_.handshake) runners_.push_back({rank, -1, 0, random_()});
@@ -119,8 +142,8 @@ SymbolicMemory& Verifier::memory(const Place& place) {
 
 void Verifier::deliver(const Runner& runner, const Step& step, const std::vector<Segment>& data) {
   RankState& target = states_[static_cast<std::size_t>(step.to.rank)];
-  if (target.delivered.touches(step.to.offset, step.bytes)) fault(runner, "delivered twice");
-  target.delivered.write(step.to.offset, data);
+  if (target.delivered.touches(address(step.to), step.bytes)) fault(runner, "delivered twice");
+  target.delivered.write(address(step.to), data);
 }
 
 void Verifier::run_copy(const Runner& runner, const Step& step) {
@@ -131,11 +154,11 @@ void Verifier::run_copy(const Runner& runner, const Step& step) {
           runner, fmt::format("buffer of rank {}, which has not entered or has left", place.rank));
     }
   }
-  const auto data = memory(step.from).read(step.from.offset, step.bytes);
+  const auto data = memory(step.from).read(address(step.from), step.bytes);
   if (total_bytes(data) != step.bytes) fault(runner, "reads bytes that nobody wrote");
   if (step.to.buffer == Buffer::send) fault(runner, "writes a send buffer");
   if (step.to.buffer == Buffer::recv) deliver(runner, step, data);
-  memory(step.to).write(step.to.offset, data);
+  memory(step.to).write(address(step.to), data);
 }
 
 void Verifier::run_step(const Runner& runner, const Step& step) {
@@ -166,30 +189,33 @@ void Verifier::advance(Runner& runner) {
   if (random_() % 16 == 0) runner.priority = random_();
 }
 
+void Verifier::check_block(int rank, int from, Origin expected, std::uint64_t bytes) {
+  const auto data = states_[static_cast<std::size_t>(rank)].recv.read(
+      address({Buffer::recv, rank, from, 0}), bytes);
+  bool right = total_bytes(data) == bytes;
+  for (const Segment& segment : data) {
+    right =
+        right && segment.origin.rank == expected.rank && segment.origin.offset == expected.offset;
+    expected.offset += segment.bytes;
+  }
+  if (!right && fault_.empty()) {
+    fault_ = fmt::format("rank {} did not get block {} as it was sent", rank, from);
+  }
+}
+
 void Verifier::check_blocks(int rank) {
-  const Schedule& schedule = job_[static_cast<std::size_t>(rank)];
-  const std::uint64_t block = input_.block_bytes;
-  const bool broadcast = schedule.operation == Operation::broadcast;
-  if (block == 0 || (broadcast && rank == input_.root)) return;
-  const int blocks = broadcast ? 1 : static_cast<int>(ranks());
-  for (int from = 0; from < blocks; ++from) {
-    Origin expected{broadcast ? input_.root : from, 0};
-    if (schedule.operation == Operation::alltoall) {
-      expected.offset = static_cast<std::uint64_t>(rank) * block;
-    } else if (schedule.operation == Operation::allgather && input_.in_place) {
-      expected.offset = static_cast<std::uint64_t>(from) * block;
-    }
-    const auto data = states_[static_cast<std::size_t>(rank)].recv.read(
-        static_cast<std::uint64_t>(from) * block, block);
-    bool right = total_bytes(data) == block;
-    for (const Segment& segment : data) {
-      right =
-          right && segment.origin.rank == expected.rank && segment.origin.offset == expected.offset;
-      expected.offset += segment.bytes;
-    }
-    if (!right && fault_.empty()) {
-      fault_ = fmt::format("rank {} did not get block {} as it was sent", rank, from);
-    }
+  const Operation operation = job_[static_cast<std::size_t>(rank)].operation;
+  if (operation == Operation::broadcast) {
+    if (rank != input_.root) check_block(rank, 0, {input_.root, 0}, input_.block_bytes);
+    return;
+  }
+  const bool irregular = !input_.pair_bytes.empty();
+  for (int from = 0; from < static_cast<int>(ranks()); ++from) {
+    int block = 0;
+    if (irregular || operation == Operation::alltoall) block = rank;
+    if (!irregular && operation == Operation::allgather && input_.in_place) block = from;
+    const Origin expected{from, address({Buffer::send, from, block, 0})};
+    if (pair(from, rank) > 0) check_block(rank, from, expected, pair(from, rank));
   }
 }
 

@@ -192,7 +192,8 @@ core::CollectiveDesc Operands::desc(core::Form form) const {
   const bool own = call_.in_place || call_.operation == Operation::broadcast;
   desc.send = own ? recv_.data() : send_.data();
   desc.recv = recv_.data();
-  desc.send_layout = {call_.bytes, 1, 1, true};
+  desc.own_block = !own;
+  desc.send_layout = core::contiguous_layout(call_.bytes, 1);
   desc.recv_layout = desc.send_layout;
   return desc;
 }
