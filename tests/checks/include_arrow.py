@@ -21,6 +21,7 @@ FLOORS = {
     "lib/exec/": 4,
     "lib/engine/": 4,
     "lib/amd/": 4,
+    "lib/nvidia/": 4,
     "lib/api/": 5,
     "lib/interpose/": 5,
     "apps/": 6,

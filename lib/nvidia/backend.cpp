@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#include "lib/nvidia/backend.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "lib/base/error.hpp"
+#include "lib/nvidia/check.hpp"
+#include "lib/nvidia/driver.hpp"
+#include "lib/nvidia/hip_on_cuda.hpp"
+#include "lib/nvidia/plan.hpp"
+
+namespace ferry::nvidia {
+
+namespace {
+
+using core::ErrorKind;
+using core::Failure;
+
+// Blocks of no bytes, or of a single rank: nothing has to be told to anybody.
+class LocalPlan final : public core::DevicePlan {
+ public:
+  LocalPlan(const Blocks& blocks, int device) : blocks_(blocks), device_(device) {}
+
+  void start() override {
+    try {
+      copy(nullptr);
+    } catch (const Failure& failure) {
+      status_ = failure.status();
+    }
+  }
+  void start_on_stream(void* stream) override { copy(static_cast<hipStream_t>(stream)); }
+  core::Poll progress() override {
+    if (device_ >= 0 && hipStreamQuery(nullptr) == hipErrorNotReady) return core::Poll::pending;
+    return core::Poll::ready;
+  }
+  [[nodiscard]] const core::Status& status() const override { return status_; }
+  [[nodiscard]] std::string missing() const override { return "a copy on the GPU"; }
+  [[nodiscard]] std::string explain() const override {
+    return "local: nothing goes to another rank";
+  }
+
+ private:
+  void copy(hipStream_t stream) const {
+    if (blocks_.bytes == 0 || !blocks_.keeps_own()) return;
+    const DeviceScope scope(device_);
+    check_runtime(
+        hipMemcpyAsync(
+            blocks_.result(blocks_.rank), blocks_.source(blocks_.rank), blocks_.bytes,
+            hipMemcpyDefault, stream),
+        "cudaMemcpyAsync");
+  }
+
+  const Blocks blocks_;
+  const int device_;
+  core::Status status_;
+};
+
+void check_layout(const core::CollectiveDesc& desc) {
+  const bool sends = !desc.in_place && desc.operation != core::Operation::broadcast;
+  if (desc.recv_layout.contiguous && (!sends || desc.send_layout.contiguous)) return;
+  throw Failure(
+      ErrorKind::type, "device memory with gaps between the elements is not carried",
+      "use a contiguous datatype");
+}
+
+} // namespace
+
+Backend::Backend() : rows_(table()) {
+  const Driver& d = driver();
+  if (!d.missing.empty()) throw Failure(ErrorKind::other, d.missing);
+  check_driver(d.init(0), "cuInit");
+  check_runtime(hipGetDeviceCount(&devices_), "cudaGetDeviceCount");
+  if (devices_ == 0) throw Failure(ErrorKind::other, "no NVIDIA GPU is visible");
+}
+
+bool Backend::owns(const void* pointer) noexcept {
+  return kind_of(pointer) != Kind::host;
+}
+
+void Backend::copy(void* to, const void* from, std::size_t bytes) {
+  const void* const there = owns(to) ? to : from;
+  const DeviceScope scope(device_of(there));
+  check_runtime(hipMemcpy(to, from, bytes, hipMemcpyDefault), "cudaMemcpy");
+}
+
+std::unique_ptr<core::DevicePlan> Backend::make_plan(
+    const core::CollectiveDesc& desc, core::DeviceTeam& team) {
+  check_layout(desc);
+  const Blocks blocks(desc, team.rank(), team.ranks());
+  if (blocks.bytes == 0 || blocks.ranks == 1) {
+    const bool here = blocks.bytes != 0 && owns(desc.recv);
+    return std::make_unique<LocalPlan>(blocks, here ? device_of(desc.recv) : -1);
+  }
+  Wiring wiring = wire(blocks, team, mappings_, rows_);
+  std::optional<DeviceScope> scope;
+  if (wiring.device >= 0) scope.emplace(wiring.device);
+  if (!wiring.staged.empty()) return make_staged_plan(blocks, std::move(wiring), team);
+  return make_direct_plan(blocks, std::move(wiring), team);
+}
+
+std::string Backend::describe() {
+  std::string text;
+  int runtime = 0;
+  int version = 0;
+  check_runtime(hipRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  check_runtime(hipDriverGetVersion(&version), "cudaDriverGetVersion");
+  text += fmt::format(
+      "CUDA runtime {}.{}, driver for {}.{}\n", runtime / 1000, runtime % 1000 / 10, version / 1000,
+      version % 1000 / 10);
+  for (int i = 0; i < devices_; ++i) {
+    hipDeviceProp_t properties{};
+    check_runtime(hipGetDeviceProperties(&properties, i), "cudaGetDeviceProperties");
+    text += fmt::format(
+        "GPU {}: {}, {} SMs, {} copy engines\n", i, properties.name, properties.multiProcessorCount,
+        properties.asyncEngineCount);
+  }
+  text += fmt::format("paths by a table measured on {}\n", table_source());
+  return text;
+}
+
+} // namespace ferry::nvidia

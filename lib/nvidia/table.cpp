@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "lib/nvidia/table.hpp"
+
+namespace ferry::nvidia {
+
+namespace {
+
+using core::Operation;
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kMiB = 1024 * kKiB;
+
+constexpr Row kRows[] = {
+    {Operation::alltoall, 4 * kKiB, Path::slots, 1, 0, 0, 0},
+    {Operation::alltoall, 32 * kKiB, Path::slots, 8, 0, 0, 0},
+    {Operation::alltoall, 256 * kKiB, Path::slots, 32, 0, 0, 0},
+    {Operation::alltoall, 2 * kMiB, Path::push, 64, 0, 100, 0},
+    {Operation::alltoall, 16 * kMiB, Path::push, 64, 32, 100, 0},
+    {Operation::alltoall, 4096 * kMiB, Path::engines, 8, 16, 10, 2},
+    {Operation::allgather, 4 * kKiB, Path::slots, 1, 0, 0, 0},
+    {Operation::allgather, 32 * kKiB, Path::slots, 8, 0, 0, 0},
+    {Operation::allgather, 256 * kKiB, Path::slots, 32, 0, 0, 0},
+    {Operation::allgather, 2 * kMiB, Path::push, 64, 0, 100, 0},
+    {Operation::allgather, 16 * kMiB, Path::push, 64, 32, 100, 0},
+    {Operation::allgather, 4096 * kMiB, Path::engines, 8, 16, 10, 2},
+    {Operation::broadcast, 4 * kKiB, Path::slots, 1, 0, 0, 0},
+    {Operation::broadcast, 32 * kKiB, Path::slots, 8, 0, 0, 0},
+    {Operation::broadcast, 256 * kKiB, Path::slots, 32, 0, 0, 0},
+    {Operation::broadcast, 4 * kMiB, Path::push, 64, 0, 100, 0},
+    {Operation::broadcast, 4096 * kMiB, Path::engines, 8, 0, 10, 2},
+};
+
+} // namespace
+
+const char* table_source() {
+  return "two NVIDIA H200, NVLink, November 2026";
+}
+
+std::span<const Row> table() {
+  return kRows;
+}
+
+const Row& choose(std::span<const Row> rows, core::Operation operation, std::uint64_t block_bytes) {
+  const Row* last = nullptr;
+  for (const Row& row : rows) {
+    if (row.operation != operation) continue;
+    last = &row;
+    if (block_bytes <= row.up_to) break;
+  }
+  return *last;
+}
+
+} // namespace ferry::nvidia

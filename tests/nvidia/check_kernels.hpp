@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include "lib/nvidia/handles.hpp"
+#include "lib/nvidia/owners.hpp"
+
+namespace ferry::test {
+
+// Words of an exchange that change with every round; the round is counted in device memory, so that
+// a graph that is replayed sends other data each time.
+struct Rounds {
+  std::uint32_t* send;
+  const std::uint32_t* recv;
+  std::uint64_t words; // of a block
+  int rank;
+  int ranks;
+  std::uint64_t* round; // advanced by launch_fill
+  std::uint64_t* wrong; // counts
+};
+void launch_fill(const Rounds& rounds, hipStream_t stream);
+void launch_check(const Rounds& rounds, hipStream_t stream);
+
+// One thread: fill is left out; releases start `first`, waits until it is done, and so on, `starts`
+// times. *nanoseconds gets the time of all.
+struct Releases {
+  nvidia::ControlWords* words;
+  std::uint64_t first;
+  int starts;
+  std::uint64_t* nanoseconds;
+  std::uint64_t* given_up; // counts
+};
+void launch_releases(const Releases& releases, hipStream_t stream);
+
+} // namespace ferry::test
