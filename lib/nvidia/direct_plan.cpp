@@ -19,7 +19,7 @@ class DirectPlan final : public StreamPlan {
     const DeviceScope scope(wiring_.device);
     const bool in_place_exchange =
         blocks.desc.in_place && blocks.desc.operation == core::Operation::alltoall;
-    if (in_place_exchange && wiring_.row.path != Path::slots) {
+    if (in_place_exchange && !by_slots()) {
       scratch_ = DeviceBlock(blocks.received_bytes());
       for (std::size_t i = 0; i < wiring_.peers.size(); ++i) {
         wiring_.peers[i].source = scratch_.get() + i * blocks.bytes;
@@ -32,8 +32,10 @@ class DirectPlan final : public StreamPlan {
 
   [[nodiscard]] std::string explain() const override {
     std::string how;
-    if (wiring_.row.path == Path::slots) {
-      how = fmt::format("kernel: {} workgroups, data with flags through slots", args_.push_blocks);
+    if (by_slots()) {
+      how = fmt::format(
+          "kernel: {} workgroups, data with flags through slots, in {}", args_.push_blocks,
+          wiring_.row.path == Path::words ? "words" : "lines");
     } else if (wiring_.row.path == Path::push) {
       how = fmt::format("kernel: {} workgroups store into the peers' memory", args_.push_blocks);
     } else {
@@ -54,7 +56,8 @@ class DirectPlan final : public StreamPlan {
               stream),
           "cudaMemcpyAsync");
     }
-    if (wiring_.row.path == Path::slots) return launch_slots(args_, stream);
+    if (wiring_.row.path == Path::words) return launch_words(args_, stream);
+    if (wiring_.row.path == Path::lines) return launch_lines(args_, stream);
     if (wiring_.row.path == Path::push) return launch_push(args_, stream);
     enqueue_engines(stream);
   }
@@ -68,6 +71,9 @@ class DirectPlan final : public StreamPlan {
     std::uint64_t* arrived;
   };
 
+  [[nodiscard]] bool by_slots() const {
+    return wiring_.row.path == Path::words || wiring_.row.path == Path::lines;
+  }
   [[nodiscard]] std::uint64_t kernel_bytes() const {
     if (wiring_.row.path != Path::engines) return blocks_.bytes;
     constexpr std::uint64_t kGrain = 64 * 1024;
@@ -91,7 +97,7 @@ class DirectPlan final : public StreamPlan {
     args_.acknowledged = blocks_.desc.operation == core::Operation::broadcast;
     args_.patience = patience();
     if (!blocks_.keeps_own()) return;
-    args_.own_blocks = wiring_.row.path == Path::slots ? 0 : wiring_.row.own_blocks;
+    args_.own_blocks = by_slots() ? 0 : wiring_.row.own_blocks;
     args_.own_source = blocks_.source(blocks_.rank);
     args_.own_target = blocks_.result(blocks_.rank);
     args_.own_bytes = blocks_.bytes;

@@ -25,6 +25,7 @@ inline constexpr auto hipErrorPeerAccessAlreadyEnabled = cudaErrorPeerAccessAlre
 inline constexpr auto hipMemcpyDefault = cudaMemcpyDefault;
 inline constexpr auto hipStreamCaptureStatusNone = cudaStreamCaptureStatusNone;
 inline constexpr unsigned hipStreamNonBlocking = cudaStreamNonBlocking;
+inline const cudaStream_t hipStreamLegacy = cudaStreamLegacy;
 inline constexpr unsigned hipEventDisableTiming = cudaEventDisableTiming;
 inline constexpr unsigned hipHostMallocMapped = cudaHostAllocMapped;
 inline constexpr unsigned hipHostMallocPortable = cudaHostAllocPortable;

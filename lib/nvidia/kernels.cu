@@ -15,6 +15,20 @@ __device__ const PeerView& view(const ExchangeArgs& a, int rank) {
   return a.table != nullptr ? a.table[rank] : a.peers[rank];
 }
 
+// Every kernel begins with it: all that was queued earlier is complete, and visible.
+__device__ void follow() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// The next start in the stream may take its place on the GPU, where it waits in follow().
+__device__ void let_next_come() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 __device__ std::uint64_t nanoseconds() {
   std::uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
@@ -94,7 +108,7 @@ __device__ Slice slice_of(std::uint64_t bytes, int block, int blocks) {
 }
 
 __device__ std::uint64_t load_data(const char* from, std::uint64_t bytes) {
-  if (bytes == kLineData && reinterpret_cast<std::uint64_t>(from) % kLineData == 0) {
+  if (bytes == kWordData && reinterpret_cast<std::uint64_t>(from) % kWordData == 0) {
     return *reinterpret_cast<const std::uint64_t*>(from);
   }
   std::uint64_t data = 0;
@@ -105,69 +119,155 @@ __device__ std::uint64_t load_data(const char* from, std::uint64_t bytes) {
 }
 
 __device__ void store_data(char* to, std::uint64_t data, std::uint64_t bytes) {
-  if (bytes == kLineData && reinterpret_cast<std::uint64_t>(to) % kLineData == 0) {
+  if (bytes == kWordData && reinterpret_cast<std::uint64_t>(to) % kWordData == 0) {
     *reinterpret_cast<std::uint64_t*>(to) = data;
     return;
   }
   for (std::uint64_t i = 0; i < bytes; ++i) to[i] = static_cast<char>(data >> (8 * i));
 }
 
-// Each half of a line carries its own flag, so that halves may arrive in any order.
-__device__ void send_line(char* line, std::uint64_t data, std::uint32_t flag) {
-  asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};" ::"l"(line),
-               "r"(static_cast<std::uint32_t>(data)), "r"(flag),
-               "r"(static_cast<std::uint32_t>(data >> 32))
-               : "memory");
+// Of the word of a block of `bytes` that begins at `at`.
+__device__ std::uint64_t left_of(std::uint64_t bytes, std::uint64_t at) {
+  return bytes - at < kWordData ? bytes - at : kWordData;
 }
 
-__device__ bool take_line(const char* line, std::uint32_t flag, std::uint64_t* data) {
-  std::uint32_t low, first, high, second;
-  asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(low), "=r"(first), "=r"(high), "=r"(second)
-               : "l"(line)
-               : "memory");
-  *data = low | std::uint64_t{high} << 32;
-  return first == flag && second == flag;
-}
+// Two words: each half carries its own flag, so that halves may arrive in any order.
+struct Words {
+  static constexpr std::uint64_t kData = kWordData;
+  static constexpr std::uint64_t kUnit = kWordUnit;
 
-__device__ std::uint64_t line_bytes(std::uint64_t bytes, std::uint64_t line) {
-  const std::uint64_t left = bytes - line * kLineData;
-  return left < kLineData ? left : kLineData;
-}
-
-__device__ void send_lines(
-    const ExchangeArgs& a, const PeerView& peer, std::uint64_t slot, std::uint32_t flag) {
-  const std::uint64_t lines = (a.bytes + kLineData - 1) / kLineData;
-  char* const to = peer.outbox + slot * lines * 16;
-  const std::uint64_t stride = std::uint64_t{kThreads} * gridDim.x;
-  for (std::uint64_t i = blockIdx.x * kThreads + threadIdx.x; i < lines; i += stride) {
-    send_line(
-        to + i * 16, load_data(peer.source + i * kLineData, line_bytes(a.bytes, i)), flag);
+  static __device__ void send(
+      const ExchangeArgs& a, const PeerView& peer, char* to, std::uint64_t epoch) {
+    const auto flag = static_cast<std::uint32_t>(epoch);
+    const std::uint64_t units = (a.bytes + kData - 1) / kData;
+    const std::uint64_t stride = std::uint64_t{kThreads} * gridDim.x;
+    for (std::uint64_t i = blockIdx.x * kThreads + threadIdx.x; i < units; i += stride) {
+      const std::uint64_t data = load_data(peer.source + i * kData, left_of(a.bytes, i * kData));
+      asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};" ::"l"(to + i * kUnit),
+                   "r"(static_cast<std::uint32_t>(data)), "r"(flag),
+                   "r"(static_cast<std::uint32_t>(data >> 32))
+                   : "memory");
+    }
   }
-}
 
-__device__ bool take_lines(
-    const ExchangeArgs& a, const PeerView& peer, std::uint64_t slot, std::uint32_t flag) {
-  const std::uint64_t lines = (a.bytes + kLineData - 1) / kLineData;
-  const char* const from = peer.inbox + slot * lines * 16;
-  const std::uint64_t stride = std::uint64_t{kThreads} * gridDim.x;
-  Bound bound(a.patience);
-  for (std::uint64_t i = blockIdx.x * kThreads + threadIdx.x; i < lines; i += stride) {
-    std::uint64_t data = 0;
-    bool there = take_line(from + i * 16, flag, &data);
-    for (; !there && !bound.over();) there = take_line(from + i * 16, flag, &data);
-    if (!there) return false;
-    store_data(peer.result + i * kLineData, data, line_bytes(a.bytes, i));
+  static __device__ bool look(const char* unit, std::uint32_t flag, std::uint64_t* data) {
+    std::uint32_t low, first, high, second;
+    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(low), "=r"(first), "=r"(high), "=r"(second)
+                 : "l"(unit)
+                 : "memory");
+    *data = low | std::uint64_t{high} << 32;
+    return first == flag && second == flag;
   }
-  return true;
-}
+
+  static __device__ bool take(
+      const ExchangeArgs& a, const PeerView& peer, const char* from, std::uint64_t epoch) {
+    const auto flag = static_cast<std::uint32_t>(epoch);
+    const std::uint64_t units = (a.bytes + kData - 1) / kData;
+    const std::uint64_t stride = std::uint64_t{kThreads} * gridDim.x;
+    Bound bound(a.patience);
+    for (std::uint64_t i = blockIdx.x * kThreads + threadIdx.x; i < units; i += stride) {
+      std::uint64_t data = 0;
+      bool there = look(from + i * kUnit, flag, &data);
+      for (; !there && !bound.over();) there = look(from + i * kUnit, flag, &data);
+      if (!there) return false;
+      store_data(peer.result + i * kData, data, left_of(a.bytes, i * kData));
+    }
+    return true;
+  }
+};
+
+// Four lines of 128 bytes, by one warp in one instruction: eight lanes store a line, and the last
+// eight bytes of it are the epoch. NVLink and the memory behind it keep such a store together.
+struct Lines {
+  static constexpr std::uint64_t kData = kLineData;
+  static constexpr std::uint64_t kUnit = kLineUnit;
+  static constexpr int kAtOnce = 4; // units in flight for a warp
+  static constexpr unsigned kAll = ~0u;
+
+  std::uint64_t low[kAtOnce];
+  std::uint64_t high[kAtOnce];
+
+  static __device__ bool flagged() { return threadIdx.x % 8 == 7; }
+  // Of this lane's data in its unit: lane i of a line has bytes 16 i, the last one only eight.
+  static __device__ std::uint64_t lane_offset() {
+    const std::uint64_t lane = threadIdx.x % 32;
+    return lane / 8 * 120 + lane % 8 * 16;
+  }
+  static __device__ std::uint64_t warp() { return (blockIdx.x * kThreads + threadIdx.x) / 32; }
+  static __device__ std::uint64_t warps() { return std::uint64_t{gridDim.x} * kThreads / 32; }
+
+  static __device__ void send(
+      const ExchangeArgs& a, const PeerView& peer, char* to, std::uint64_t epoch) {
+    const std::uint64_t units = (a.bytes + kData - 1) / kData;
+    Lines kept;
+    for (std::uint64_t first = warp(); first < units; first += warps() * kAtOnce) {
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const std::uint64_t at = (first + k * warps()) * kData + lane_offset();
+        kept.low[k] = at < a.bytes ? load_data(peer.source + at, left_of(a.bytes, at)) : 0;
+        const bool more = !flagged() && at + 8 < a.bytes;
+        kept.high[k] = more ? load_data(peer.source + at + 8, left_of(a.bytes, at + 8)) : epoch;
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (first + k * warps() >= units) break;
+        char* const unit = to + (first + k * warps()) * kUnit + threadIdx.x % 32 * 16;
+        asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(unit), "l"(kept.low[k]),
+                     "l"(kept.high[k])
+                     : "memory");
+      }
+    }
+  }
+
+  // Whether the units are there, alike for all lanes.
+  __device__ bool look(
+      const char* from, std::uint64_t first, std::uint64_t units, std::uint64_t epoch) {
+    bool there = true;
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      if (first + k * warps() >= units) break;
+      const char* const unit = from + (first + k * warps()) * kUnit + threadIdx.x % 32 * 16;
+      asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+                   : "=l"(low[k]), "=l"(high[k])
+                   : "l"(unit)
+                   : "memory");
+      there = there && (!flagged() || high[k] == epoch);
+    }
+    return __all_sync(kAll, there);
+  }
+
+  static __device__ bool take(
+      const ExchangeArgs& a, const PeerView& peer, const char* from, std::uint64_t epoch) {
+    const std::uint64_t units = (a.bytes + kData - 1) / kData;
+    Bound bound(a.patience);
+    Lines got;
+    for (std::uint64_t first = warp(); first < units; first += warps() * kAtOnce) {
+      bool there = got.look(from, first, units, epoch);
+      for (; !there && !__any_sync(kAll, bound.over());)
+        there = got.look(from, first, units, epoch);
+      if (!there) return false;
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const std::uint64_t at = (first + k * warps()) * kData + lane_offset();
+        if (at < a.bytes) store_data(peer.result + at, got.low[k], left_of(a.bytes, at));
+        if (flagged() || at + 8 >= a.bytes) continue;
+        store_data(peer.result + at + 8, got.high[k], left_of(a.bytes, at + 8));
+      }
+    }
+    return true;
+  }
+};
 
 // A slot was filled depth epochs ago, and this rank began the epoch after that only when its peers
 // had sent theirs, thus had read the slot; who only sends waits for the word instead.
-__global__ void __launch_bounds__(kThreads) slots_kernel(const __grid_constant__ ExchangeArgs a) {
+template <class Unit>
+__global__ void __launch_bounds__(kThreads, 2)
+    slots_kernel(const __grid_constant__ ExchangeArgs a) {
+  follow();
   const std::uint64_t epoch = a.epochs[blockIdx.x] + 1;
-  const auto flag = static_cast<std::uint32_t>(epoch);
-  const std::uint64_t slot = epoch % a.depth;
+  const std::uint64_t units = (a.bytes + Unit::kData - 1) / Unit::kData;
+  const std::uint64_t slot = epoch % a.depth * units * Unit::kUnit;
   bool good = true;
   for (int i = 1; i < a.ranks; ++i) {
     const PeerView& peer = view(a, (a.rank + i) % a.ranks);
@@ -176,16 +276,17 @@ __global__ void __launch_bounds__(kThreads) slots_kernel(const __grid_constant__
       const std::uint64_t* const read = &peer.seen->ready[blockIdx.x];
       good = __syncthreads_and(threadIdx.x != 0 || await(read, epoch - a.depth, a.patience));
     }
-    if (good) send_lines(a, peer, slot, flag);
+    if (good) Unit::send(a, peer, peer.outbox + slot, epoch);
   }
   if (a.own_source != nullptr) {
     const Slice own = slice_of(a.own_bytes, blockIdx.x, gridDim.x);
     copy(a.own_target + own.at, a.own_source + own.at, own.bytes);
   }
+  let_next_come();
   __syncthreads(); // in place: all of this block's data was read before the first result lands
   for (int i = 1; i < a.ranks && good; ++i) {
     const PeerView& peer = view(a, (a.rank + a.ranks - i) % a.ranks);
-    if (peer.result != nullptr) good = take_lines(a, peer, slot, flag);
+    if (peer.result != nullptr) good = Unit::take(a, peer, peer.inbox + slot, epoch);
   }
   __syncthreads();
   if (a.acknowledged && static_cast<int>(threadIdx.x) < a.ranks) {
@@ -212,7 +313,8 @@ __device__ void push_to_peers(const ExchangeArgs& a, int block, std::uint64_t ep
 
 // Block b of every rank deals with block b of the others, so that no barrier is needed between
 // blocks. The blocks behind those only copy what stays here.
-__global__ void __launch_bounds__(kThreads) push_kernel(const __grid_constant__ ExchangeArgs a) {
+__global__ void __launch_bounds__(kThreads, 2) push_kernel(const __grid_constant__ ExchangeArgs a) {
+  follow();
   const int block = blockIdx.x;
   if (block >= a.push_blocks) {
     const Slice own = slice_of(a.own_bytes, block - a.push_blocks, a.own_blocks);
@@ -229,6 +331,7 @@ __global__ void __launch_bounds__(kThreads) push_kernel(const __grid_constant__ 
     copy(a.own_target + own.at, a.own_source + own.at, own.bytes);
   }
   push_to_peers(a, block, epoch);
+  let_next_come();
   if (other && view(a, rank).result != nullptr) {
     await(&view(a, rank).seen->arrived[block], epoch, a.patience);
   }
@@ -237,6 +340,7 @@ __global__ void __launch_bounds__(kThreads) push_kernel(const __grid_constant__ 
 }
 
 __global__ void gate_kernel(const __grid_constant__ GateArgs a) {
+  follow();
   const std::uint64_t epoch = *a.started + (a.advance ? 1 : 0);
   if (a.advance) *a.started = epoch;
   const std::uint64_t value = epoch * a.scale + static_cast<std::uint64_t>(a.offset);
@@ -250,14 +354,26 @@ __global__ void gate_kernel(const __grid_constant__ GateArgs a) {
 
 template <class Args>
 void launch(void (*kernel)(Args), int blocks, int threads, const Args& args, hipStream_t stream) {
-  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(args);
-  check_runtime(hipGetLastError(), "kernel launch");
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = 1;
+  check_runtime(cudaLaunchKernelEx(&config, kernel, args), "kernel launch");
 }
 
 } // namespace
 
-void launch_slots(const ExchangeArgs& args, hipStream_t stream) {
-  launch(slots_kernel, args.push_blocks, kThreads, args, stream);
+void launch_words(const ExchangeArgs& args, hipStream_t stream) {
+  launch(slots_kernel<Words>, args.push_blocks, kThreads, args, stream);
+}
+
+void launch_lines(const ExchangeArgs& args, hipStream_t stream) {
+  launch(slots_kernel<Lines>, args.push_blocks, kThreads, args, stream);
 }
 
 void launch_push(const ExchangeArgs& args, hipStream_t stream) {
@@ -271,7 +387,8 @@ void launch_gate(const GateArgs& args, hipStream_t stream) {
 
 void load_kernels() {
   cudaFuncAttributes attributes{};
-  check_runtime(cudaFuncGetAttributes(&attributes, slots_kernel), "load kernels");
+  check_runtime(cudaFuncGetAttributes(&attributes, slots_kernel<Words>), "load kernels");
+  check_runtime(cudaFuncGetAttributes(&attributes, slots_kernel<Lines>), "load kernels");
   check_runtime(cudaFuncGetAttributes(&attributes, push_kernel), "load kernels");
   check_runtime(cudaFuncGetAttributes(&attributes, gate_kernel), "load kernels");
 }

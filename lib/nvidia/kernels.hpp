@@ -9,10 +9,14 @@
 
 namespace ferry::nvidia {
 
-inline constexpr int kInlinePeers = 16; // more ranks: a table in device memory
+inline constexpr int kInlinePeers = 8; // more ranks: a table in device memory
 inline constexpr int kMaxBlocks = 128; // that push; each has words of its own at every peer
 inline constexpr int kGateWords = 16;
-inline constexpr std::uint64_t kLineData = 8; // of a line of 16 bytes; the rest are two flags
+// Bytes of a block that a unit of a slot carries, and how long the unit is.
+inline constexpr std::uint64_t kWordData = 8; // two words, each with a flag of its own
+inline constexpr std::uint64_t kWordUnit = 16;
+inline constexpr std::uint64_t kLineData = 480; // four lines of 128 bytes, each with one flag
+inline constexpr std::uint64_t kLineUnit = 512;
 
 // The words of one writer at one reader: only ever raised to the epoch, never reset.
 struct BlockWords {
@@ -56,8 +60,10 @@ struct ExchangeArgs {
   Patience patience;
 };
 
-// Data rides with flags through slots: for short blocks.
-void launch_slots(const ExchangeArgs& args, hipStream_t stream);
+// Data rides with flags through slots: for short blocks. In words, which arrive whole everywhere;
+// or in lines, which take less room and need links that keep the stores of one line together.
+void launch_words(const ExchangeArgs& args, hipStream_t stream);
+void launch_lines(const ExchangeArgs& args, hipStream_t stream);
 // Stores straight into the peers' buffers once these are ready.
 void launch_push(const ExchangeArgs& args, hipStream_t stream);
 

@@ -70,6 +70,7 @@ void StreamPlan::start() {
       return;
     }
     stream_words_.begin(false);
+    follow_default_stream();
     enqueue(queues_->own.get());
     ++started_;
     armed_ = started_;
@@ -79,13 +80,22 @@ void StreamPlan::start() {
   }
 }
 
+// A copy from pageable memory may still be on its way when the call that made it returns, and
+// memory operations of a stream do not look at the default stream as kernels and copies do.
+void StreamPlan::follow_default_stream() {
+  check_runtime(hipEventRecord(queues_->forked.get(), hipStreamLegacy), "cudaEventRecord");
+  check_runtime(
+      hipStreamWaitEvent(queues_->own.get(), queues_->forked.get(), 0), "cudaStreamWaitEvent");
+}
+
 void StreamPlan::arm(int starts) {
   const DeviceScope scope(wiring_.device);
+  const hipStream_t stream = queues_->own.get();
   for (int i = 0; i < starts; ++i) {
-    StreamWords::wait_for(queues_->own.get(), &queues_->control->release, armed_ + 1);
+    StreamWords::wait_for(stream, &queues_->control->release, armed_ + 1);
     stream_words_.begin(false);
-    enqueue(queues_->own.get());
-    StreamWords::write(queues_->own.get(), &queues_->control->done, ++armed_);
+    enqueue(stream);
+    StreamWords::write(stream, &queues_->control->done, ++armed_);
   }
 }
 
@@ -140,7 +150,9 @@ void StreamPlan::settle() {
   int before = -1;
   hipGetDevice(&before);
   hipSetDevice(wiring_.device);
-  const bool may_end = status_.ok() && started_ == armed_;
+  const bool all_released =
+      started_ == armed_ || device::load_acquire(&queues_->control->release) >= armed_;
+  const bool may_end = status_.ok() && all_released;
   const double until = core::now_seconds() + (may_end ? kSettleSeconds : 0);
   for (; busy() && core::now_seconds() < until;) sched_yield();
   if (busy()) device::store_release(&queues_->control->abort, std::uint32_t{1});

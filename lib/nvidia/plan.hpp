@@ -56,6 +56,7 @@ class StreamPlan : public core::DevicePlan {
     Stream own;
   };
 
+  void follow_default_stream();
   [[nodiscard]] bool busy() const;
   void settle();
   void fail(core::Status status);

@@ -9,7 +9,8 @@
 namespace ferry::nvidia {
 
 enum class Path : std::uint8_t {
-  slots, // a kernel: data with flags through slots
+  words, // a kernel: data with flags through slots, in words
+  lines, // the same, in lines
   push, // a kernel: wide stores into the peers' buffers
   engines, // copy engines, and a kernel for what stays here and for a part beside them
 };

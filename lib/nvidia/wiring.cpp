@@ -89,8 +89,10 @@ class Wirer {
  private:
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(blocks_.ranks); }
   [[nodiscard]] std::uint64_t slot_bytes() const {
-    if (wiring_.row.path != Path::slots) return 0;
-    return (blocks_.bytes + kLineData - 1) / kLineData * 16;
+    const Path path = wiring_.row.path;
+    if (path == Path::words) return (blocks_.bytes + kWordData - 1) / kWordData * kWordUnit;
+    if (path == Path::lines) return (blocks_.bytes + kLineData - 1) / kLineData * kLineUnit;
+    return 0;
   }
   [[nodiscard]] std::uint64_t words_offset(int writer) const {
     return static_cast<std::uint64_t>(writer) * sizeof(BlockWords);
@@ -102,7 +104,8 @@ class Wirer {
   [[nodiscard]] std::uint64_t epochs_offset() const { return pair_offset(blocks_.ranks); }
   [[nodiscard]] std::uint64_t slots_offset(int writer) const {
     const std::uint64_t first = epochs_offset() + (kMaxBlocks + 8) * sizeof(std::uint64_t);
-    return (first + 255) / 256 * 256 + static_cast<std::uint64_t>(writer) * depth_ * slot_bytes();
+    return (first + kLineUnit - 1) / kLineUnit * kLineUnit +
+           static_cast<std::uint64_t>(writer) * depth_ * slot_bytes();
   }
 
   // What can go wrong on one rank becomes part of what it tells.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "lib/base/clock.hpp"
 #include "lib/nvidia/check.hpp"
@@ -65,8 +66,11 @@ Memory::Memory(Place place, std::uint64_t bytes, std::uint64_t shift)
   if (place == Place::device) check_runtime(hipMalloc(&base, total_), "cudaMalloc");
   if (place == Place::shareable) base = allocate_shareable(total_);
   base_ = static_cast<char*>(base);
-  const std::vector<unsigned char> guard(total_, kGuardByte);
-  check_runtime(hipMemcpy(base_, guard.data(), total_, hipMemcpyDefault), "cudaMemcpy");
+  if (place == Place::host) {
+    std::memset(base_, kGuardByte, total_);
+  } else {
+    check_runtime(hipMemset(base_, kGuardByte, total_), "cudaMemset");
+  }
 }
 
 Memory::~Memory() {

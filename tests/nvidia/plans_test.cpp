@@ -107,8 +107,12 @@ TEST_CASE("grid: by the table") {
   check_all_good(run_grid_job(visible_gpus() > 1 ? 2 : 1, {}, 64 * kMiB));
 }
 
-TEST_CASE("pair: slots") {
-  check_all_good(run_grid_job(2, everything_by(Path::slots), kMiB));
+TEST_CASE("pair: words") {
+  check_all_good(run_grid_job(2, everything_by(Path::words), kMiB));
+}
+
+TEST_CASE("pair: lines") {
+  check_all_good(run_grid_job(2, everything_by(Path::lines), 16 * kMiB));
 }
 
 TEST_CASE("pair: push") {
