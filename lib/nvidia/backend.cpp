@@ -18,7 +18,7 @@ namespace {
 using core::ErrorKind;
 using core::Failure;
 
-// Blocks of no bytes, or of a single rank: nothing has to be told to anybody.
+// Nothing goes to another rank.
 class LocalPlan final : public core::DevicePlan {
  public:
   LocalPlan(const Blocks& blocks, int device) : blocks_(blocks), device_(device) {}
@@ -43,27 +43,18 @@ class LocalPlan final : public core::DevicePlan {
 
  private:
   void copy(hipStream_t stream) const {
-    if (blocks_.bytes == 0 || !blocks_.keeps_own()) return;
-    const DeviceScope scope(device_);
-    check_runtime(
-        hipMemcpyAsync(
-            blocks_.result(blocks_.rank), blocks_.source(blocks_.rank), blocks_.bytes,
-            hipMemcpyDefault, stream),
-        "cudaMemcpyAsync");
+    if (!blocks_.keeps_own()) return;
+    const Piece own = blocks_.source(blocks_.rank);
+    char* const to = blocks_.result(blocks_.rank).at;
+    std::optional<DeviceScope> scope;
+    if (device_ >= 0) scope.emplace(device_);
+    check_runtime(hipMemcpyAsync(to, own.at, own.bytes, hipMemcpyDefault, stream), "cudaMemcpy");
   }
 
   const Blocks blocks_;
   const int device_;
   core::Status status_;
 };
-
-void check_layout(const core::CollectiveDesc& desc) {
-  const bool sends = !desc.in_place && desc.operation != core::Operation::broadcast;
-  if (desc.recv_layout.contiguous && (!sends || desc.send_layout.contiguous)) return;
-  throw Failure(
-      ErrorKind::type, "device memory with gaps between the elements is not carried",
-      "use a contiguous datatype");
-}
 
 } // namespace
 
@@ -87,13 +78,13 @@ void Backend::copy(void* to, const void* from, std::size_t bytes) {
 
 std::unique_ptr<core::DevicePlan> Backend::make_plan(
     const core::CollectiveDesc& desc, core::DeviceTeam& team) {
-  check_layout(desc);
   const Blocks blocks(desc, team.rank(), team.ranks());
-  if (blocks.bytes == 0 || blocks.ranks == 1) {
-    const bool here = blocks.bytes != 0 && owns(desc.recv);
-    return std::make_unique<LocalPlan>(blocks, here ? device_of(desc.recv) : -1);
-  }
   Wiring wiring = wire(blocks, team, mappings_, rows_);
+  if (wiring.largest == 0) {
+    const bool here = blocks.keeps_own() && owns(blocks.result(blocks.rank).at);
+    return std::make_unique<LocalPlan>(
+        blocks, here ? device_of(blocks.result(blocks.rank).at) : -1);
+  }
   std::optional<DeviceScope> scope;
   if (wiring.device >= 0) scope.emplace(wiring.device);
   if (!wiring.staged.empty()) return make_staged_plan(blocks, std::move(wiring), team);

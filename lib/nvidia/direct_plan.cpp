@@ -17,12 +17,11 @@ class DirectPlan final : public StreamPlan {
   DirectPlan(const Blocks& blocks, Wiring wiring, core::DeviceTeam& team)
       : StreamPlan(blocks, std::move(wiring), team) {
     const DeviceScope scope(wiring_.device);
-    const bool in_place_exchange =
-        blocks.desc.in_place && blocks.desc.operation == core::Operation::alltoall;
-    if (in_place_exchange && !by_slots()) {
-      scratch_ = DeviceBlock(blocks.received_bytes());
-      for (std::size_t i = 0; i < wiring_.peers.size(); ++i) {
-        wiring_.peers[i].source = scratch_.get() + i * blocks.bytes;
+    if (blocks_.trades_places() && !by_slots()) {
+      leaving_ = blocks_.sending();
+      scratch_ = DeviceBlock(leaving_.bytes);
+      for (PeerView& view : wiring_.peers) {
+        if (view.source != nullptr) view.source = scratch_.get() + (view.source - leaving_.at);
       }
     }
     fill_args();
@@ -44,16 +43,14 @@ class DirectPlan final : public StreamPlan {
           wiring_.row.kernel_percent);
     }
     const std::string note = wiring_.note.empty() ? "" : "; " + wiring_.note;
-    return fmt::format("{}; {} bytes a block{}", how, blocks_.bytes, note);
+    return fmt::format("{}; {} bytes a block{}", how, wiring_.largest, note);
   }
 
  protected:
   void enqueue(hipStream_t stream) override {
     if (scratch_.get() != nullptr) {
       check_runtime(
-          hipMemcpyAsync(
-              scratch_.get(), blocks_.desc.recv, blocks_.received_bytes(), hipMemcpyDefault,
-              stream),
+          hipMemcpyAsync(scratch_.get(), leaving_.at, leaving_.bytes, hipMemcpyDefault, stream),
           "cudaMemcpyAsync");
     }
     if (wiring_.row.path == Path::words) return launch_words(args_, stream);
@@ -74,13 +71,6 @@ class DirectPlan final : public StreamPlan {
   [[nodiscard]] bool by_slots() const {
     return wiring_.row.path == Path::words || wiring_.row.path == Path::lines;
   }
-  [[nodiscard]] std::uint64_t kernel_bytes() const {
-    if (wiring_.row.path != Path::engines) return blocks_.bytes;
-    constexpr std::uint64_t kGrain = 64 * 1024;
-    const auto percent = static_cast<std::uint64_t>(wiring_.row.kernel_percent);
-    return blocks_.bytes / 100 * percent / kGrain * kGrain;
-  }
-
   void fill_args() {
     const bool by_value = blocks_.ranks <= kInlinePeers;
     for (std::size_t i = 0; by_value && i < wiring_.peers.size(); ++i) {
@@ -89,38 +79,56 @@ class DirectPlan final : public StreamPlan {
     args_.table = by_value ? nullptr : wiring_.table.at<PeerView>(0);
     args_.rank = blocks_.rank;
     args_.ranks = blocks_.ranks;
-    args_.bytes = kernel_bytes();
-    args_.push_blocks = args_.bytes == 0 ? 0 : std::min(wiring_.row.push_blocks, kMaxBlocks);
+    args_.push_blocks =
+        wiring_.kernel_bytes == 0 ? 0 : std::min(wiring_.row.push_blocks, kMaxBlocks);
     args_.epochs = wiring_.epochs;
     args_.started = wiring_.row.path == Path::engines ? wiring_.started : nullptr;
     args_.depth = wiring_.depth;
-    args_.acknowledged = blocks_.desc.operation == core::Operation::broadcast;
+    args_.slot_bytes = wiring_.slot_bytes;
+    args_.acknowledged = blocks_.one_sided();
     args_.patience = patience();
     if (!blocks_.keeps_own()) return;
     args_.own_blocks = by_slots() ? 0 : wiring_.row.own_blocks;
-    args_.own_source = blocks_.source(blocks_.rank);
-    args_.own_target = blocks_.result(blocks_.rank);
-    args_.own_bytes = blocks_.bytes;
+    args_.own_source = blocks_.source(blocks_.rank).at;
+    args_.own_target = blocks_.result(blocks_.rank).at;
+    args_.own_bytes = blocks_.source(blocks_.rank).bytes;
+  }
+
+  // What the kernel leaves of a block, cut alike on both sides.
+  struct Cut {
+    std::uint64_t first;
+    std::uint64_t each;
+    std::uint64_t end;
+  };
+  [[nodiscard]] Cut cut(std::uint64_t bytes) const {
+    const std::uint64_t first = std::min(bytes, wiring_.kernel_bytes);
+    const auto lanes = static_cast<std::uint64_t>(wiring_.row.lanes);
+    constexpr std::uint64_t kGrain = 4096;
+    return {first, ((bytes - first) / lanes + kGrain) / kGrain * kGrain, bytes};
   }
 
   // Each lane of each peer is a copy of its own, on a stream of its own.
   void list_lanes() {
     if (wiring_.row.path != Path::engines) return;
-    const std::uint64_t first = kernel_bytes();
-    const auto lanes = static_cast<std::uint64_t>(wiring_.row.lanes);
-    const std::uint64_t left = blocks_.bytes - first;
-    const std::uint64_t each = (left / lanes + 4095) / 4096 * 4096;
     for (int i = 1; i < blocks_.ranks; ++i) {
-      const auto peer = static_cast<std::size_t>((blocks_.rank + i) % blocks_.ranks);
-      const PeerView& view = wiring_.peers[peer];
-      if (view.result != nullptr) ready_.push_back(&wiring_.written[peer]->ready);
-      for (std::uint64_t lane = 0, at = 0; lane < lanes && at < left; ++lane, at += each) {
-        const std::uint64_t bytes = std::min(each, left - at);
-        if (view.result != nullptr) arrived_.push_back(&wiring_.seen[peer]->arrived[lane]);
-        if (view.source == nullptr) continue;
+      const int peer = (blocks_.rank + i) % blocks_.ranks;
+      const auto p = static_cast<std::size_t>(peer);
+      const Piece in = blocks_.result(peer);
+      if (in.bytes != 0) ready_.push_back(&wiring_.written[p]->ready);
+      const Cut coming = cut(in.bytes);
+      std::size_t lane = 0;
+      for (std::uint64_t at = coming.first; at < coming.end; at += coming.each) {
+        arrived_.push_back(&wiring_.seen[p]->arrived[lane++]);
+      }
+      const Piece out = blocks_.source(peer);
+      const char* const from =
+          scratch_.get() != nullptr ? scratch_.get() + (out.at - leaving_.at) : out.at;
+      const Cut going = cut(out.bytes);
+      lane = 0;
+      for (std::uint64_t at = going.first; at < going.end; at += going.each) {
         lanes_.push_back(
-            {view.target + first + at, view.source + first + at, bytes, &wiring_.seen[peer]->ready,
-             &wiring_.written[peer]->arrived[lane]});
+            {wiring_.peers[p].target + at, from + at, std::min(going.each, going.end - at),
+             &wiring_.seen[p]->ready, &wiring_.written[p]->arrived[lane++]});
       }
     }
   }
@@ -142,6 +150,7 @@ class DirectPlan final : public StreamPlan {
   }
 
   ExchangeArgs args_;
+  Piece leaving_; // what is copied to scratch first
   DeviceBlock scratch_;
   std::vector<std::uint64_t*> ready_;
   std::vector<const std::uint64_t*> arrived_;

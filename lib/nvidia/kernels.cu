@@ -139,10 +139,11 @@ struct Words {
   static __device__ void send(
       const ExchangeArgs& a, const PeerView& peer, char* to, std::uint64_t epoch) {
     const auto flag = static_cast<std::uint32_t>(epoch);
-    const std::uint64_t units = (a.bytes + kData - 1) / kData;
+    const std::uint64_t units = (peer.source_bytes + kData - 1) / kData;
     const std::uint64_t stride = std::uint64_t{kThreads} * gridDim.x;
     for (std::uint64_t i = blockIdx.x * kThreads + threadIdx.x; i < units; i += stride) {
-      const std::uint64_t data = load_data(peer.source + i * kData, left_of(a.bytes, i * kData));
+      const std::uint64_t data =
+          load_data(peer.source + i * kData, left_of(peer.source_bytes, i * kData));
       asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};" ::"l"(to + i * kUnit),
                    "r"(static_cast<std::uint32_t>(data)), "r"(flag),
                    "r"(static_cast<std::uint32_t>(data >> 32))
@@ -163,7 +164,7 @@ struct Words {
   static __device__ bool take(
       const ExchangeArgs& a, const PeerView& peer, const char* from, std::uint64_t epoch) {
     const auto flag = static_cast<std::uint32_t>(epoch);
-    const std::uint64_t units = (a.bytes + kData - 1) / kData;
+    const std::uint64_t units = (peer.result_bytes + kData - 1) / kData;
     const std::uint64_t stride = std::uint64_t{kThreads} * gridDim.x;
     Bound bound(a.patience);
     for (std::uint64_t i = blockIdx.x * kThreads + threadIdx.x; i < units; i += stride) {
@@ -171,7 +172,7 @@ struct Words {
       bool there = look(from + i * kUnit, flag, &data);
       for (; !there && !bound.over();) there = look(from + i * kUnit, flag, &data);
       if (!there) return false;
-      store_data(peer.result + i * kData, data, left_of(a.bytes, i * kData));
+      store_data(peer.result + i * kData, data, left_of(peer.result_bytes, i * kData));
     }
     return true;
   }
@@ -199,15 +200,18 @@ struct Lines {
 
   static __device__ void send(
       const ExchangeArgs& a, const PeerView& peer, char* to, std::uint64_t epoch) {
-    const std::uint64_t units = (a.bytes + kData - 1) / kData;
+    const std::uint64_t units = (peer.source_bytes + kData - 1) / kData;
     Lines kept;
     for (std::uint64_t first = warp(); first < units; first += warps() * kAtOnce) {
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
         const std::uint64_t at = (first + k * warps()) * kData + lane_offset();
-        kept.low[k] = at < a.bytes ? load_data(peer.source + at, left_of(a.bytes, at)) : 0;
-        const bool more = !flagged() && at + 8 < a.bytes;
-        kept.high[k] = more ? load_data(peer.source + at + 8, left_of(a.bytes, at + 8)) : epoch;
+        kept.low[k] = at < peer.source_bytes
+                          ? load_data(peer.source + at, left_of(peer.source_bytes, at))
+                          : 0;
+        const bool more = !flagged() && at + 8 < peer.source_bytes;
+        kept.high[k] =
+            more ? load_data(peer.source + at + 8, left_of(peer.source_bytes, at + 8)) : epoch;
       }
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
@@ -239,7 +243,7 @@ struct Lines {
 
   static __device__ bool take(
       const ExchangeArgs& a, const PeerView& peer, const char* from, std::uint64_t epoch) {
-    const std::uint64_t units = (a.bytes + kData - 1) / kData;
+    const std::uint64_t units = (peer.result_bytes + kData - 1) / kData;
     Bound bound(a.patience);
     Lines got;
     for (std::uint64_t first = warp(); first < units; first += warps() * kAtOnce) {
@@ -250,9 +254,10 @@ struct Lines {
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
         const std::uint64_t at = (first + k * warps()) * kData + lane_offset();
-        if (at < a.bytes) store_data(peer.result + at, got.low[k], left_of(a.bytes, at));
-        if (flagged() || at + 8 >= a.bytes) continue;
-        store_data(peer.result + at + 8, got.high[k], left_of(a.bytes, at + 8));
+        if (at < peer.result_bytes)
+          store_data(peer.result + at, got.low[k], left_of(peer.result_bytes, at));
+        if (flagged() || at + 8 >= peer.result_bytes) continue;
+        store_data(peer.result + at + 8, got.high[k], left_of(peer.result_bytes, at + 8));
       }
     }
     return true;
@@ -266,8 +271,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     slots_kernel(const __grid_constant__ ExchangeArgs a) {
   follow();
   const std::uint64_t epoch = a.epochs[blockIdx.x] + 1;
-  const std::uint64_t units = (a.bytes + Unit::kData - 1) / Unit::kData;
-  const std::uint64_t slot = epoch % a.depth * units * Unit::kUnit;
+  const std::uint64_t slot = epoch % a.depth * a.slot_bytes;
   bool good = true;
   for (int i = 1; i < a.ranks; ++i) {
     const PeerView& peer = view(a, (a.rank + i) % a.ranks);
@@ -299,12 +303,12 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 __device__ void push_to_peers(const ExchangeArgs& a, int block, std::uint64_t epoch) {
-  const Slice slice = slice_of(a.bytes, block, a.push_blocks);
   for (int i = 1; i < a.ranks; ++i) {
     const PeerView& peer = view(a, (a.rank + i) % a.ranks);
     if (peer.source == nullptr) continue;
     const bool waits = threadIdx.x == 0;
     if (!__syncthreads_and(!waits || await(&peer.seen->ready[block], epoch, a.patience))) return;
+    const Slice slice = slice_of(peer.source_bytes, block, a.push_blocks);
     copy(peer.target + slice.at, peer.source + slice.at, slice.bytes);
     __syncthreads(); // all parts before the word; pairs with the acquire in await()
     if (waits) device::store_release(&peer.written->arrived[block], epoch);

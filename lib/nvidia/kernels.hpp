@@ -26,9 +26,11 @@ struct BlockWords {
 
 // A rank as a kernel of this rank sees it.
 struct PeerView {
-  const char* source = nullptr; // what it gets from here; null: nothing
+  const char* source = nullptr; // what it gets from here by a kernel; null: nothing
+  std::uint64_t source_bytes = 0;
   char* target = nullptr; // where that goes, in its memory
   char* result = nullptr; // where its data goes here; null: none comes
+  std::uint64_t result_bytes = 0;
   char* outbox = nullptr; // slots for it, in its memory
   const char* inbox = nullptr; // slots for this rank, here
   BlockWords* written = nullptr; // at the peer, of this rank
@@ -49,13 +51,13 @@ struct ExchangeArgs {
   int ranks = 0;
   int push_blocks = 0;
   int own_blocks = 0;
-  std::uint64_t bytes = 0; // of each block, what the kernel moves
   const char* own_source = nullptr; // null: nothing stays here
   char* own_target = nullptr;
   std::uint64_t own_bytes = 0;
   std::uint64_t* epochs = nullptr; // one for each pushing block: how often it ran
   const std::uint64_t* started = nullptr; // the epoch, instead, where others advance it
   std::uint64_t depth = 0; // slots of each pair
+  std::uint64_t slot_bytes = 0;
   bool acknowledged = false; // slots are used again only once they were read: who sends runs ahead
   Patience patience;
 };

@@ -57,20 +57,22 @@ Flows list_flows(const Blocks& blocks, const Wiring& wiring) {
     const auto p = static_cast<std::size_t>(peer);
     const auto me = static_cast<std::size_t>(blocks.rank);
     Flow flow;
-    flow.bytes = blocks.bytes;
     flow.chunk_bytes = wiring.chunk_bytes;
-    flow.chunks = chunks_of(blocks.bytes, wiring.chunk_bytes);
     const std::uint64_t pair = kStageDepth * wiring.chunk_bytes;
-    if (const char* const source = blocks.source(peer); source != nullptr) {
+    if (const Piece out = blocks.source(peer); out.bytes != 0) {
+      flow.bytes = out.bytes;
+      flow.chunks = chunks_of(out.bytes, wiring.chunk_bytes);
       flow.stage = wiring.stages[me] + p * pair;
-      flow.from = source;
+      flow.from = out.at;
       flow.wait = &wiring.seen[p]->consumed;
       flow.raise = &wiring.written[p]->produced;
       flows.out.push_back(flow);
     }
-    if (char* const result = blocks.result(peer); result != nullptr) {
+    if (const Piece in = blocks.result(peer); in.bytes != 0) {
+      flow.bytes = in.bytes;
+      flow.chunks = chunks_of(in.bytes, wiring.chunk_bytes);
       flow.stage = wiring.stages[p] + me * pair;
-      flow.to = result;
+      flow.to = in.at;
       flow.wait = &wiring.seen[p]->produced;
       flow.raise = &wiring.written[p]->consumed;
       flows.in.push_back(flow);
@@ -79,8 +81,8 @@ Flows list_flows(const Blocks& blocks, const Wiring& wiring) {
   return flows;
 }
 
-std::string explain_staged(const Wiring& wiring, std::uint64_t bytes) {
-  return fmt::format("host memory: {}; {} bytes a block", wiring.staged, bytes);
+std::string explain_staged(const Wiring& wiring) {
+  return fmt::format("host memory: {}; {} bytes a block", wiring.staged, wiring.largest);
 }
 
 void copy_async(void* to, const void* from, std::uint64_t bytes, hipStream_t stream) {
@@ -95,21 +97,18 @@ class StagedDevicePlan final : public StreamPlan {
       : StreamPlan(blocks, std::move(wiring), team), flows_(list_flows(blocks_, wiring_)) {
     const DeviceScope scope(wiring_.device);
     make_sides(flows_.out.size() + flows_.in.size());
-    if (blocks.desc.in_place && blocks.desc.operation == core::Operation::alltoall) {
-      scratch_ = DeviceBlock(blocks.received_bytes());
-      const auto* const recv = static_cast<const char*>(blocks.desc.recv);
-      for (Flow& flow : flows_.out) flow.from = scratch_.get() + (flow.from - recv);
-    }
+    if (!blocks_.trades_places()) return;
+    leaving_ = blocks_.sending();
+    scratch_ = DeviceBlock(leaving_.bytes);
+    for (Flow& flow : flows_.out) flow.from = scratch_.get() + (flow.from - leaving_.at);
   }
 
-  [[nodiscard]] std::string explain() const override {
-    return explain_staged(wiring_, blocks_.bytes);
-  }
+  [[nodiscard]] std::string explain() const override { return explain_staged(wiring_); }
 
  protected:
   void enqueue(hipStream_t stream) override {
     if (scratch_.get() != nullptr) {
-      copy_async(scratch_.get(), blocks_.desc.recv, blocks_.received_bytes(), stream);
+      copy_async(scratch_.get(), leaving_.at, leaving_.bytes, stream);
     }
     stream_words_.advance(stream, {});
     fork(stream);
@@ -117,7 +116,8 @@ class StagedDevicePlan final : public StreamPlan {
     for (const Flow& flow : flows_.out) send(flow, side(i++));
     for (const Flow& flow : flows_.in) receive(flow, side(i++));
     if (blocks_.keeps_own()) {
-      copy_async(blocks_.result(blocks_.rank), blocks_.source(blocks_.rank), blocks_.bytes, stream);
+      const Piece own = blocks_.source(blocks_.rank);
+      copy_async(blocks_.result(blocks_.rank).at, own.at, own.bytes, stream);
     }
     join(stream);
   }
@@ -152,6 +152,7 @@ class StagedDevicePlan final : public StreamPlan {
   }
 
   Flows flows_;
+  Piece leaving_; // what is copied to scratch first
   DeviceBlock scratch_;
 };
 
@@ -163,11 +164,10 @@ class StagedHostPlan final : public core::DevicePlan {
     flows_ = list_flows(blocks_, wiring_);
     done_out_.resize(flows_.out.size());
     done_in_.resize(flows_.in.size());
-    copied_in_place_ = blocks.desc.in_place && blocks.desc.operation == core::Operation::alltoall;
-    if (!copied_in_place_) return;
-    scratch_.resize(blocks.received_bytes());
-    const auto* const recv = static_cast<const char*>(blocks.desc.recv);
-    for (Flow& flow : flows_.out) flow.from = scratch_.data() + (flow.from - recv);
+    if (!blocks_.trades_places()) return;
+    leaving_ = blocks_.sending();
+    scratch_.resize(leaving_.bytes);
+    for (Flow& flow : flows_.out) flow.from = scratch_.data() + (flow.from - leaving_.at);
   }
 
   void start() override {
@@ -199,9 +199,7 @@ class StagedHostPlan final : public core::DevicePlan {
         "{} on {}, start {}: chunks of a peer", core::name_of(blocks_.desc.operation), name_,
         epoch_);
   }
-  [[nodiscard]] std::string explain() const override {
-    return explain_staged(wiring_, blocks_.bytes);
-  }
+  [[nodiscard]] std::string explain() const override { return explain_staged(wiring_); }
 
  private:
   void copy(void* to, const void* from, std::uint64_t bytes) const {
@@ -215,9 +213,10 @@ class StagedHostPlan final : public core::DevicePlan {
   }
 
   void begin() {
-    if (copied_in_place_) copy(scratch_.data(), blocks_.desc.recv, scratch_.size());
+    copy(scratch_.data(), leaving_.at, leaving_.bytes);
     if (blocks_.keeps_own()) {
-      copy(blocks_.result(blocks_.rank), blocks_.source(blocks_.rank), blocks_.bytes);
+      const Piece own = blocks_.source(blocks_.rank);
+      copy(blocks_.result(blocks_.rank).at, own.at, own.bytes);
     }
     began_ = true;
   }
@@ -254,9 +253,9 @@ class StagedHostPlan final : public core::DevicePlan {
   Flows flows_;
   std::vector<std::uint64_t> done_out_;
   std::vector<std::uint64_t> done_in_;
+  Piece leaving_; // what is copied to scratch first
   std::vector<char> scratch_;
   std::uint64_t epoch_ = 0;
-  bool copied_in_place_ = false;
   bool began_ = true;
   core::Status status_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "lib/nvidia/table.hpp"
 
+#include <algorithm>
+
 namespace ferry::nvidia {
 
 namespace {
@@ -41,9 +43,11 @@ std::span<const Row> table() {
 }
 
 const Row& choose(std::span<const Row> rows, core::Operation operation, std::uint64_t block_bytes) {
-  const Row* last = nullptr;
+  const auto measured = [operation](const Row& row) { return row.operation == operation; };
+  const bool known = std::any_of(rows.begin(), rows.end(), measured);
+  const Row* last = &rows.front();
   for (const Row& row : rows) {
-    if (row.operation != operation) continue;
+    if (row.operation != (known ? operation : Operation::alltoall)) continue;
     last = &row;
     if (block_bytes <= row.up_to) break;
   }

@@ -15,7 +15,8 @@ enum class Path : std::uint8_t {
   engines, // copy engines, and a kernel for what stays here and for a part beside them
 };
 
-// How blocks up to a size go. Larger ones go like the last row of their operation.
+// How blocks up to a size go. Larger ones go like the last row of their operation, and operations
+// without rows like alltoall.
 struct Row {
   core::Operation operation;
   std::uint64_t up_to; // bytes of a block

@@ -23,7 +23,7 @@ using core::Failure;
 
 constexpr std::uint64_t kChunk = std::uint64_t{1} << 20; // of the path through host memory
 constexpr std::uint64_t kSlotDepth = 2; // of pairs that both send
-constexpr std::uint64_t kBroadcastDepth = 4; // the root may run this far ahead
+constexpr std::uint64_t kOneSidedDepth = 4; // who only sends may run this far ahead
 
 struct Trouble {
   std::uint32_t kind = 0;
@@ -37,11 +37,8 @@ struct Trouble {
   }
 };
 
-// What a rank tells first. Sent as bytes.
+// What a rank tells of its memory. Sent as bytes.
 struct Offer {
-  std::uint32_t operation;
-  std::int32_t root;
-  std::uint64_t bytes;
   std::uint32_t on_host; // a buffer that is used lies in host memory
   std::uint32_t has_device;
   unsigned char uuid[16];
@@ -70,30 +67,43 @@ void agree(const std::vector<Trouble>& troubles) {
   }
 }
 
+void check_description(const core::CollectiveDesc& desc, int ranks) {
+  if (desc.reduction != nullptr) {
+    throw Failure(
+        ErrorKind::buffer, "device memory in a reduction, which is not carried",
+        "copy the data to host memory");
+  }
+  bool gaps = false;
+  for (int rank = 0; rank < ranks; ++rank) {
+    gaps = gaps || !desc.send_block(rank).contiguous() || !desc.recv_block(rank).contiguous();
+  }
+  if (!gaps) return;
+  throw Failure(
+      ErrorKind::type, "device memory with gaps inside a block, which is not carried",
+      "use a contiguous datatype");
+}
+
 class Wirer {
  public:
-  Wirer(const Blocks& blocks, core::DeviceTeam& team, MappingCache& cache, const Row& row)
-      : blocks_(blocks), team_(team), cache_(cache) {
-    wiring_.row = row;
-    depth_ = blocks.desc.operation == core::Operation::broadcast ? kBroadcastDepth : kSlotDepth;
+  Wirer(
+      const Blocks& blocks, core::DeviceTeam& team, MappingCache& cache, std::span<const Row> rows)
+      : blocks_(blocks), team_(team), cache_(cache), rows_(rows) {
+    depth_ = blocks.one_sided() ? kOneSidedDepth : kSlotDepth;
   }
 
   Wiring run() {
+    exchange_sizes();
+    if (wiring_.largest == 0) return std::move(wiring_);
     exchange_offers();
     if (wiring_.staged.empty()) reach_peers();
     if (!wiring_.staged.empty()) wiring_.row.path = Path::engines;
+    cut_blocks();
     share_host_words();
     return std::move(wiring_);
   }
 
  private:
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(blocks_.ranks); }
-  [[nodiscard]] std::uint64_t slot_bytes() const {
-    const Path path = wiring_.row.path;
-    if (path == Path::words) return (blocks_.bytes + kWordData - 1) / kWordData * kWordUnit;
-    if (path == Path::lines) return (blocks_.bytes + kLineData - 1) / kLineData * kLineUnit;
-    return 0;
-  }
   [[nodiscard]] std::uint64_t words_offset(int writer) const {
     return static_cast<std::uint64_t>(writer) * sizeof(BlockWords);
   }
@@ -105,7 +115,7 @@ class Wirer {
   [[nodiscard]] std::uint64_t slots_offset(int writer) const {
     const std::uint64_t first = epochs_offset() + (kMaxBlocks + 8) * sizeof(std::uint64_t);
     return (first + kLineUnit - 1) / kLineUnit * kLineUnit +
-           static_cast<std::uint64_t>(writer) * depth_ * slot_bytes();
+           static_cast<std::uint64_t>(writer) * depth_ * wiring_.slot_bytes;
   }
 
   // What can go wrong on one rank becomes part of what it tells.
@@ -122,9 +132,59 @@ class Wirer {
     return trouble;
   }
 
+  void exchange_sizes() {
+    struct Head {
+      std::uint32_t operation;
+      std::int32_t root;
+      Trouble trouble;
+    };
+    Head mine{static_cast<std::uint32_t>(blocks_.desc.operation), blocks_.desc.root, {}};
+    mine.trouble = attempt([this] { check_description(blocks_.desc, blocks_.ranks); });
+    std::vector<Head> heads(count());
+    team_.allgather(&mine, sizeof mine, heads.data());
+    std::vector<Trouble> troubles;
+    for (const Head& head : heads) troubles.push_back(head.trouble);
+    agree(troubles);
+    for (std::size_t rank = 0; rank < count(); ++rank) {
+      if (heads[rank].operation == heads[0].operation && heads[rank].root == heads[0].root) {
+        continue;
+      }
+      throw Failure(
+          ErrorKind::mismatch,
+          fmt::format("rank {} calls another operation, or with another root, than rank 0", rank),
+          "make the same call on all ranks");
+    }
+    traffic_ = Traffic(blocks_.ranks);
+    const std::vector<Traffic::Side> sides = Traffic::of(blocks_);
+    team_.allgather(sides.data(), sides.size() * sizeof sides[0], traffic_.data());
+    traffic_.check();
+    wiring_.largest = traffic_.largest();
+    wiring_.row = choose(rows_, blocks_.desc.operation, wiring_.largest);
+    const Path path = wiring_.row.path;
+    const std::uint64_t data = path == Path::words ? kWordData : kLineData;
+    const std::uint64_t unit = path == Path::words ? kWordUnit : kLineUnit;
+    if (path == Path::push || path == Path::engines) return;
+    wiring_.slot_bytes = (wiring_.largest + data - 1) / data * unit;
+  }
+
+  // What the engines get is aligned, as far as both sides allow.
+  void cut_blocks() {
+    constexpr std::uint64_t kGrain = 64 * 1024;
+    const bool whole = wiring_.row.path != Path::engines;
+    const auto percent = static_cast<std::uint64_t>(wiring_.row.kernel_percent);
+    wiring_.kernel_bytes =
+        whole ? wiring_.largest : wiring_.largest / 100 * percent / kGrain * kGrain;
+    for (PeerView& view : wiring_.peers) {
+      view.source_bytes = std::min(view.source_bytes, wiring_.kernel_bytes);
+      view.result_bytes = std::min(view.result_bytes, wiring_.kernel_bytes);
+      if (view.source_bytes == 0) view.source = nullptr;
+      if (view.result_bytes == 0) view.result = nullptr;
+    }
+    if (blocks_.ranks > kInlinePeers && !wiring_.peers.empty()) fill_table();
+  }
+
   void offer_memory(Offer& offer) {
-    const void* const used[] = {blocks_.sending(), blocks_.receiving()};
-    for (const void* pointer : used) {
+    for (const void* pointer : {blocks_.sending().at, blocks_.receiving().at}) {
       if (pointer == nullptr) continue;
       const Kind kind = kind_of(pointer);
       if (kind == Kind::host) offer.on_host = 1;
@@ -147,10 +207,10 @@ class Wirer {
   }
 
   void offer_receive(Offer& offer) {
-    if (offer.unreachable[0] != '\0' || blocks_.receiving() == nullptr) return;
+    const Piece range = blocks_.receiving();
+    if (offer.unreachable[0] != '\0' || offer.on_host != 0 || range.at == nullptr) return;
     try {
-      offer.receive = export_range(
-          blocks_.receiving(), blocks_.received_bytes(), process_number(), receive_descriptor_);
+      offer.receive = export_range(range.at, range.bytes, process_number(), receive_descriptor_);
     } catch (const Failure& failure) {
       if (failure.status().kind == ErrorKind::buffer) throw;
       std::snprintf(
@@ -160,32 +220,19 @@ class Wirer {
 
   void exchange_offers() {
     Offer mine{};
-    mine.operation = static_cast<std::uint32_t>(blocks_.desc.operation);
-    mine.root = blocks_.desc.root;
-    mine.bytes = blocks_.bytes;
     mine.trouble = attempt([&] { offer_memory(mine); });
     offers_.resize(count());
     team_.allgather(&mine, sizeof mine, offers_.data());
     std::vector<Trouble> troubles;
     for (const Offer& offer : offers_) troubles.push_back(offer.trouble);
     agree(troubles);
-    for (std::size_t rank = 0; rank < count(); ++rank) compare(static_cast<int>(rank));
+    for (std::size_t rank = 0; rank < count(); ++rank) look_at(static_cast<int>(rank));
     wiring_.host_memory = mine.on_host != 0;
     note_shared_devices();
   }
 
-  void compare(int rank) {
+  void look_at(int rank) {
     const Offer& offer = offers_[static_cast<std::size_t>(rank)];
-    const Offer& first = offers_.front();
-    if (offer.operation != first.operation || offer.root != first.root ||
-        offer.bytes != first.bytes) {
-      throw Failure(
-          ErrorKind::mismatch,
-          fmt::format(
-              "rank {} calls with {} bytes a block and root {}, rank 0 with {} and {}", rank,
-              offer.bytes, offer.root, first.bytes, first.root),
-          "make the same call on all ranks");
-    }
     if (!wiring_.staged.empty()) return;
     if (offer.on_host != 0) wiring_.staged = fmt::format("rank {} has host memory", rank);
     if (offer.unreachable[0] != '\0') {
@@ -244,10 +291,14 @@ class Wirer {
       const auto i = static_cast<std::size_t>(peer);
       char* const there = open(offers_[i].arena);
       PeerView& view = wiring_.peers[i];
-      view.source = blocks_.source(peer);
-      view.result = blocks_.result(peer);
-      if (view.source != nullptr) {
-        view.target = open(offers_[i].receive) + blocks_.target_offset(blocks_.rank);
+      const Piece out = blocks_.source(peer);
+      const Piece in = blocks_.result(peer);
+      view.source = out.at;
+      view.source_bytes = out.bytes;
+      view.result = in.at;
+      view.result_bytes = in.bytes;
+      if (out.bytes != 0) {
+        view.target = open(offers_[i].receive) + traffic_.side(peer, blocks_.rank).offset;
       }
       view.outbox = there + slots_offset(blocks_.rank);
       view.inbox = here + slots_offset(peer);
@@ -256,7 +307,6 @@ class Wirer {
       wiring_.written[i] = reinterpret_cast<PairWords*>(there + pair_offset(blocks_.rank));
       wiring_.seen[i] = reinterpret_cast<PairWords*>(here + pair_offset(peer));
     }
-    if (blocks_.ranks > kInlinePeers) fill_table();
   }
 
   void fill_table() {
@@ -272,7 +322,8 @@ class Wirer {
     if (wiring_.row.path != Path::engines) return;
     const bool staged = !wiring_.staged.empty();
     const std::uint64_t words = (count() * sizeof(PairWords) + 4095) / 4096 * 4096;
-    wiring_.chunk_bytes = staged ? std::max<std::uint64_t>(1, std::min(kChunk, blocks_.bytes)) : 0;
+    wiring_.chunk_bytes =
+        staged ? std::max<std::uint64_t>(1, std::min(kChunk, wiring_.largest)) : 0;
     const std::uint64_t stage = 2 * count() * wiring_.chunk_bytes;
     team_.share(words + stage);
     Trouble mine = attempt([&] { pin(words + stage); });
@@ -308,6 +359,8 @@ class Wirer {
   const Blocks& blocks_;
   core::DeviceTeam& team_;
   MappingCache& cache_;
+  std::span<const Row> rows_;
+  Traffic traffic_;
   std::vector<Offer> offers_;
   Descriptor arena_descriptor_;
   Descriptor receive_descriptor_;
@@ -319,7 +372,7 @@ class Wirer {
 
 Wiring wire(
     const Blocks& blocks, core::DeviceTeam& team, MappingCache& cache, std::span<const Row> rows) {
-  return Wirer(blocks, team, cache, choose(rows, blocks.desc.operation, blocks.bytes)).run();
+  return Wirer(blocks, team, cache, rows).run();
 }
 
 } // namespace ferry::nvidia

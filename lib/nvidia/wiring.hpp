@@ -9,31 +9,13 @@
 #include <vector>
 
 #include "lib/exec/device_backend.hpp"
+#include "lib/nvidia/blocks.hpp"
 #include "lib/nvidia/kernels.hpp"
 #include "lib/nvidia/memory.hpp"
 #include "lib/nvidia/owners.hpp"
 #include "lib/nvidia/table.hpp"
 
 namespace ferry::nvidia {
-
-// Where the blocks of a call lie on this rank; a pure function of the description.
-struct Blocks {
-  Blocks(const core::CollectiveDesc& desc, int rank, int ranks);
-
-  [[nodiscard]] const char* source(int peer) const; // null: nothing goes there
-  [[nodiscard]] char* result(int peer) const; // null: nothing comes from there
-  // Of what `sender` sends, in the receive buffer of whoever gets it.
-  [[nodiscard]] std::uint64_t target_offset(int sender) const;
-  [[nodiscard]] bool keeps_own() const; // a block is copied on this rank
-  [[nodiscard]] const void* sending() const; // the buffers that are used at all, or null
-  [[nodiscard]] void* receiving() const;
-  [[nodiscard]] std::uint64_t received_bytes() const; // of the receive buffer
-
-  core::CollectiveDesc desc;
-  int rank;
-  int ranks;
-  std::uint64_t bytes; // of a block
-};
 
 // Words of one writer at one reader for stream operations: only ever raised, never reset.
 struct alignas(64) PairWords {
@@ -50,6 +32,9 @@ struct Wiring {
   bool host_memory = false; // this rank's buffers lie in host memory
   int device = -1;
   Row row{};
+  std::uint64_t largest = 0; // bytes of a block between two ranks
+  std::uint64_t slot_bytes = 0;
+  std::uint64_t kernel_bytes = 0; // of a block, those that a kernel moves; the rest: engines
   std::vector<PeerView> peers;
   std::vector<PairWords*> seen; // here, by writer
   std::vector<PairWords*> written; // at the peers, of this rank

@@ -131,10 +131,11 @@ core::CollectiveDesc Exchange::desc() const {
   d.operation = call_.operation;
   d.form = core::Form::persistent;
   d.in_place = call_.in_place;
+  d.own_block = !call_.in_place && call_.operation != Operation::broadcast;
   d.root = call_.root;
   d.send = call_.in_place ? recv_.get() : send_.get();
   d.recv = recv_.get();
-  d.send_layout = d.recv_layout = {call_.bytes, 1, 1, true};
+  d.send_layout = d.recv_layout = core::contiguous_layout(call_.bytes, 1);
   return d;
 }
 
