@@ -3,6 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lib/base/exchange.hpp"
 
 namespace ferry::core {
 
@@ -23,6 +27,11 @@ class Bootstrap {
   virtual void start_allgather(const void* mine, std::size_t bytes, void* all) = 0;
   // True when the exchange that was started last has completed.
   [[nodiscard]] virtual bool test() = 0;
+
+  // Set up an exchange: at most one part for each peer in either direction. Collective, at a point
+  // where all ranks make the same call; does not wait.
+  [[nodiscard]] virtual std::unique_ptr<Exchange> prepare(
+      const std::vector<ExchangePart>& sends, const std::vector<ExchangePart>& receives) = 0;
 
   // Give the MPI below a chance to progress (a peer may be stuck in a rendezvous with this rank).
   virtual void poke() = 0;

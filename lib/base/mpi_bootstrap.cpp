@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "lib/base/mpi_bootstrap.hpp"
 
+#include <algorithm>
+#include <functional>
+
 #include "lib/base/error.hpp"
 #include "lib/base/inside.hpp"
 
@@ -14,6 +17,71 @@ void check(int code, const char* what) {
         "look at the error of the MPI below");
   }
 }
+
+// One direction of an exchange as MPI wants it. The lowest part is the buffer, so that all
+// displacements are positive.
+struct Side {
+  std::vector<MPI_Count> counts;
+  std::vector<MPI_Aint> displs;
+  std::byte* base = nullptr;
+
+  Side(const std::vector<ExchangePart>& parts, int ranks)
+      : counts(static_cast<std::size_t>(ranks)), displs(static_cast<std::size_t>(ranks)) {
+    for (const ExchangePart& part : parts) {
+      auto* data = static_cast<std::byte*>(part.data);
+      if (base == nullptr || std::less<>{}(data, base)) base = data;
+    }
+    for (const ExchangePart& part : parts) {
+      counts[static_cast<std::size_t>(part.rank)] = static_cast<MPI_Count>(part.bytes);
+      displs[static_cast<std::size_t>(part.rank)] = static_cast<std::byte*>(part.data) - base;
+    }
+  }
+};
+
+// A persistent alltoallv whose counts are zero but for the parts. It moves in the collective
+// context of the user's communicator, where no receive of the user can meet it, and takes its tag
+// when it is set up, so that starts need no order. A rank without parts has nothing to start: MPICH
+// skips zero counts.
+class MpiExchange final : public Exchange {
+ public:
+  MpiExchange(
+      MPI_Comm comm, int ranks, const std::vector<ExchangePart>& sends,
+      const std::vector<ExchangePart>& receives)
+      : send_(sends, ranks), recv_(receives, ranks), idle_(sends.empty() && receives.empty()) {
+    check(
+        PMPI_Alltoallv_init_c(
+            send_.base, send_.counts.data(), send_.displs.data(), MPI_BYTE, recv_.base,
+            recv_.counts.data(), recv_.displs.data(), MPI_BYTE, comm, MPI_INFO_NULL, &request_),
+        "MPI_Alltoallv_init");
+  }
+  ~MpiExchange() override {
+    int finalized = 0;
+    PMPI_Finalized(&finalized);
+    // After an error it may be under way for ever.
+    if (finalized == 0 && !started_) PMPI_Request_free(&request_);
+  }
+
+  void start() override {
+    if (idle_) return;
+    check(PMPI_Start(&request_), "MPI_Start");
+    started_ = true;
+  }
+
+  bool test() override {
+    if (!started_) return true;
+    int done = 0;
+    check(PMPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    started_ = done == 0;
+    return !started_;
+  }
+
+ private:
+  Side send_;
+  Side recv_;
+  bool idle_;
+  bool started_ = false;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
 
 class MpiBootstrap final : public Bootstrap {
  public:
@@ -37,6 +105,11 @@ class MpiBootstrap final : public Bootstrap {
     int done = 0;
     check(PMPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;
+  }
+
+  std::unique_ptr<Exchange> prepare(
+      const std::vector<ExchangePart>& sends, const std::vector<ExchangePart>& receives) override {
+    return std::make_unique<MpiExchange>(comm_, size_, sends, receives);
   }
 
   void poke() override {

@@ -4,8 +4,8 @@ slurmd n1 to n4, all in one folder, with ports of their own; nothing of the syst
 read or written. Everything runs in a pid namespace, whose first process the test is: what jobs leave
 behind becomes its child and is found, and nothing outlives it. /dev/shm is private as well."""
 
-import ctypes
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -14,13 +14,12 @@ import sys
 import tempfile
 import time
 
-SKIP = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from namespaces import skip
+
 NODES = ("n1", "n2", "n3", "n4")
 CPUS = 8  # of a node, as Slurm is told
 GPUS = 4  # of a node, made of device files that lead nowhere
-PR_SET_PDEATHSIG = 1
-CLONE_NEWNS, CLONE_NEWPID = 0x20000, 0x20000000
-LIBC = ctypes.CDLL(None)
 
 CONFIGURATION = """
 ClusterName=ferry-test
@@ -52,34 +51,12 @@ PartitionName=p Nodes=ALL Default=YES MaxTime=60 State=UP
 """
 
 
-def skip(reason):
-    print(f"skipped: {reason}")
-    sys.exit(SKIP)
-
-
 def require():
     if os.geteuid() != 0:
         skip("starting Slurm daemons takes root")
     for name in ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "scancel", "sinfo"):
         if shutil.which(name) is None:
             skip(f"{name} is not installed (packages slurm-wlm and munge)")
-
-
-def enter_namespaces():
-    """Go on as the first process of new mount and pid namespaces; skips where not permitted."""
-    if LIBC.unshare(CLONE_NEWNS | CLONE_NEWPID) != 0:
-        skip("unshare is not permitted")
-    child = os.fork()
-    if child != 0:
-        # The test runner ends a test that takes too long with this signal.
-        signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
-        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    for command in ("mount --make-rprivate /", "mount -t proc proc /proc",
-                    "mount -t tmpfs -o size=512m tmpfs /dev/shm"):
-        if subprocess.run(command.split(), check=False).returncode != 0:
-            sys.exit(1)
 
 
 def free_ports(count):

@@ -9,7 +9,8 @@ import shutil
 import sys
 import time
 
-from cluster import Cluster, enter_namespaces, require
+from cluster import Cluster, require
+from namespaces import enter
 
 MPIEXEC = sys.argv[1]
 WORKER = os.path.abspath(sys.argv[2])
@@ -157,7 +158,7 @@ def check_one_line(name, code, output, sign, remedy):
 
 def main():
     require()
-    enter_namespaces()
+    enter()
     with Cluster() as cluster:
         temporary = f"{cluster.folder}/temporary"
         os.mkdir(temporary)

@@ -85,6 +85,12 @@ bool ThreadBootstrap::test() {
   return true;
 }
 
+std::unique_ptr<core::Exchange> ThreadBootstrap::prepare(
+    const std::vector<core::ExchangePart>& sends, const std::vector<core::ExchangePart>& receives) {
+  return std::make_unique<PostExchange>(
+      meeting_->post_office(), exchanges_++, rank_, sends, receives);
+}
+
 Comm make_comm(
     const std::shared_ptr<Meeting>& meeting, int rank, const std::string& name, Tamper tamper) {
   auto bootstrap = std::make_unique<ThreadBootstrap>(meeting, rank, std::move(tamper));

@@ -17,6 +17,7 @@
 #include "lib/exec/communicator.hpp"
 #include "lib/exec/set_up.hpp"
 #include "lib/topology/topology.hpp"
+#include "post_office.hpp"
 
 namespace ferry::test {
 
@@ -32,6 +33,7 @@ class Meeting {
   // A rank left while an exchange could still write to its buffer.
   void note_broken_promise();
   [[nodiscard]] int broken_promises() const;
+  [[nodiscard]] PostOffice& post_office() { return post_office_; }
 
  private:
   struct Round {
@@ -43,6 +45,7 @@ class Meeting {
   const int ranks_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Round> rounds_;
+  PostOffice post_office_;
   int broken_promises_ = 0;
 };
 
@@ -58,6 +61,9 @@ class ThreadBootstrap final : public core::Bootstrap {
   [[nodiscard]] int size() const noexcept override { return meeting_->ranks(); }
   void start_allgather(const void* mine, std::size_t bytes, void* all) override;
   [[nodiscard]] bool test() override;
+  [[nodiscard]] std::unique_ptr<core::Exchange> prepare(
+      const std::vector<core::ExchangePart>& sends,
+      const std::vector<core::ExchangePart>& receives) override;
   void poke() override {}
 
  private:
@@ -68,6 +74,7 @@ class ThreadBootstrap final : public core::Bootstrap {
   void* all_ = nullptr; // of the exchange under way
   const unsigned char* mine_ = nullptr;
   std::vector<unsigned char> brought_; // what mine_ held when the exchange began
+  int exchanges_ = 0; // set up by this rank
 };
 
 using Comm = std::shared_ptr<core::Communicator>;
