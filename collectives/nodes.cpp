@@ -22,8 +22,9 @@ NodePlan plan_nodes(const NodeInput& input) {
       return plan_node_allgather(input);
     case Operation::broadcast:
       return plan_node_broadcast(input);
+    default:
+      return {};
   }
-  return {};
 }
 
 } // namespace ferry::core
