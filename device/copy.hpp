@@ -4,6 +4,7 @@
 // How a thread of the host moves bytes. Three ways by size; where the compiler or processor offers
 // only one, memcpy.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -11,14 +12,14 @@
 
 #if defined(__x86_64__) && !defined(__HIP__) && !defined(__CUDACC__)
 #define FERRY_COPY_X86 1
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace ferry::device {
 
 // The sizes from which on the second and the third way are quicker.
 struct CopyLimits {
-  std::size_t rep_from = std::size_t{8} << 10;
+  std::size_t rep_from = std::size_t{4} << 10;
   std::size_t stream_from = std::size_t{16} << 20;
 };
 
@@ -43,23 +44,42 @@ inline void copy_rep(void* destination, const void* source, std::size_t bytes) {
   asm volatile("rep movsb" : "+D"(destination), "+S"(source), "+c"(bytes)::"memory");
 }
 
-// Past the caches: the destination is larger than what a reader would find there. The fence orders
-// these stores before a signal that follows.
-inline void copy_stream(void* destination, const void* source, std::size_t bytes) {
-  char* to = static_cast<char*>(destination);
-  const char* from = static_cast<const char*>(source);
-  const std::size_t head = (16 - reinterpret_cast<std::uintptr_t>(to) % 16) % 16;
-  std::memcpy(to, from, head);
-  to += head;
-  from += head;
-  const std::size_t blocks = (bytes - head) / 64;
-  for (std::size_t i = 0; i < blocks; ++i, to += 64, from += 64) {
+// Whole cache lines past the caches; `to` is aligned to a line. Stores of a line at once are up to
+// four times as quick as those of a quarter.
+__attribute__((target("avx512f"))) inline void stream_wide(
+    char* to, const char* from, std::size_t lines) {
+  for (std::size_t i = 0; i < lines; ++i, to += 64, from += 64) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+  }
+}
+
+inline void stream_narrow(char* to, const char* from, std::size_t lines) {
+  for (std::size_t i = 0; i < lines; ++i, to += 64, from += 64) {
     for (int j = 0; j < 64; j += 16) {
       const __m128i value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + j));
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + j), value);
     }
   }
-  std::memcpy(to, from, bytes - head - blocks * 64);
+}
+
+// Past the caches: the destination is larger than what a reader would find there. The fence orders
+// these stores before a signal that follows.
+inline void copy_stream(void* destination, const void* source, std::size_t bytes) {
+  static const bool wide = __builtin_cpu_supports("avx512f") != 0;
+  char* to = static_cast<char*>(destination);
+  const char* from = static_cast<const char*>(source);
+  const std::size_t head = std::min((64 - reinterpret_cast<std::uintptr_t>(to) % 64) % 64, bytes);
+  std::memcpy(to, from, head);
+  to += head;
+  from += head;
+  const std::size_t lines = (bytes - head) / 64;
+  if (wide) {
+    stream_wide(to, from, lines);
+  } else {
+    stream_narrow(to, from, lines);
+  }
+  const std::size_t done = lines * 64;
+  std::memcpy(to + done, from + done, bytes - head - done);
   _mm_sfence();
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -195,6 +196,25 @@ TEST_CASE("table: what is no table at all") {
   CHECK(fault_of("{\n}").cause == "t.json:1: format is missing");
   CHECK(fault_of(std::string("\0\xff{", 3)).kind == ErrorKind::configuration);
   CHECK(fault_of(std::string(100'000, '[')).kind == ErrorKind::configuration);
+}
+
+TEST_CASE("table: whatever is in a file, it is taken or refused with its line") {
+  std::mt19937 random(1);
+  int taken = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = golden();
+    for (int change = 0; change <= i % 3; ++change) {
+      const std::size_t at = random() % text.size();
+      if (i % 2 == 0) text[at] = static_cast<char>(random() % 256);
+      if (i % 2 == 1) text.erase(at, random() % 20);
+    }
+    const Status status = fault_of(text);
+    taken += status.ok() ? 1 : 0;
+    if (status.ok()) continue;
+    REQUIRE(status.kind == ErrorKind::configuration);
+    REQUIRE(status.cause.rfind("t.json:", 0) == 0);
+  }
+  CHECK(taken < 300); // what changed a blank only
 }
 
 TEST_CASE("table: a file that is not there or too large") {
