@@ -177,6 +177,13 @@ def test_the_table_of_all():
     assert all(r["errors"] == 0 for r in result["rows"])
 
 
+def test_the_table_of_all_without_time_says_what_it_lacks():
+    done = tool("all", "--quick", "--minutes", 0)
+    assert done.returncode == 1, done
+    assert "0 of 0 rows miss" in done.stdout or "rows miss a target" in done.stdout, done.stdout
+    assert done.stdout.count("the time is over") >= 7, done.stdout
+
+
 def test_cliffs_run():
     done = tool("cliffs", "--quick", "--collective", "alltoall", "--form", "blocking", "--memory",
                 "shared", "--ranks", "2,3")
