@@ -19,10 +19,9 @@ inline constexpr Operation broadcast = Operation::broadcast;
 inline constexpr Operation gather = static_cast<Operation>(3);
 inline constexpr Operation scatter = static_cast<Operation>(4);
 inline constexpr Operation barrier = static_cast<Operation>(5);
-inline constexpr Operation allreduce = static_cast<Operation>(6);
-inline constexpr Operation reduce = static_cast<Operation>(7);
-inline constexpr Operation reduce_scatter = static_cast<Operation>(8);
-inline constexpr Operation reduce_scatter_block = static_cast<Operation>(9);
+inline constexpr Operation reduce_scatter = static_cast<Operation>(6);
+inline constexpr Operation allreduce = static_cast<Operation>(7);
+inline constexpr Operation reduce = static_cast<Operation>(8);
 } // namespace wish
 
 // One side of a call from the arguments of MPI: regular, v, w, and the counts of reduce_scatter.
