@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What Ferry tells about the calls of a program, what a tool of the PMPI kind sees above and below
 it, FERRY=off, and ferry-run itself.
-Arguments: mpiexec, ferry-run, the program `plain`, the library of the tool."""
+Arguments: mpiexec, ferry-run, the programs `plain` and `heap`, the library of the tool."""
 
 import os
 import shutil
@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 
-MPIEXEC, FERRY_RUN, PLAIN, TOOL = sys.argv[1:]
+MPIEXEC, FERRY_RUN, PLAIN, HEAP, TOOL = sys.argv[1:]
 faults = []
 
 
 def run(command, **settings):
     environment = {key: text for key, text in os.environ.items() if not key.startswith("FERRY")}
     environment.pop("LD_PRELOAD", None)
+    environment.pop("MALLOC_PERTURB_", None)  # has the C library fill all that is allocated
     done = subprocess.run(
         command, env=environment | settings, text=True, capture_output=True, timeout=60)
     return done.returncode, done.stdout, done.stderr
@@ -80,6 +81,16 @@ def tools():
     check("tool below sees all when off", code == 0 and seen_by_tool in out, out + told)
 
 
+def shared_heap():
+    """Vectors of the program are mapped by the other rank, and only then."""
+    for settings, arguments, path in [
+        ({"FERRY_SHARE_HEAP": "1"}, [], "1 pushed into mapped receive buffers"),
+        ({}, ["off"], "1 pulled"),
+    ]:
+        code, _, told = job(2, FERRY_RUN, HEAP, *arguments, FERRY_VERBOSE="1", **settings)
+        check(f"heap {settings}", code == 0 and path in told, told)
+
+
 def options():
     code, out, _ = run([FERRY_RUN, "--help"])
     check("--help", code == 0 and out.startswith("Usage: ferry-run"), out)
@@ -129,7 +140,7 @@ def open_mpi():
         check("a program of Open MPI", seen[0] == 127 and "linked with Open MPI" in seen[2], seen)
 
 
-for part in (tallies, off, wrong_variable, tools, options, moved, open_mpi):
+for part in (tallies, off, wrong_variable, tools, shared_heap, options, moved, open_mpi):
     part()
 print("\n".join(faults) or "all as told")
 sys.exit(1 if faults else 0)
