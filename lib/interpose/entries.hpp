@@ -19,7 +19,7 @@
   extern "C" FERRY_API int symbol(FERRY_STRIP parameters) {                                     \
     using namespace ferry::interpose;                                                           \
     FERRY_NEXT(symbol);                                                                         \
-    const Call call{name, wish::operation, Form::form, comm, FERRY_STRIP description};          \
+    const Call call{name, Operation::operation, Form::form, comm, FERRY_STRIP description};     \
     if (const Verdict verdict = take(call, request); verdict.taken) return verdict.code;        \
     return next(FERRY_STRIP arguments);                                                         \
   }

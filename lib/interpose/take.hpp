@@ -12,18 +12,6 @@ using core::Form;
 using core::Operation;
 using core::Side;
 
-namespace wish {
-inline constexpr Operation alltoall = Operation::alltoall;
-inline constexpr Operation allgather = Operation::allgather;
-inline constexpr Operation broadcast = Operation::broadcast;
-inline constexpr Operation gather = static_cast<Operation>(3);
-inline constexpr Operation scatter = static_cast<Operation>(4);
-inline constexpr Operation barrier = static_cast<Operation>(5);
-inline constexpr Operation reduce_scatter = static_cast<Operation>(6);
-inline constexpr Operation allreduce = static_cast<Operation>(7);
-inline constexpr Operation reduce = static_cast<Operation>(8);
-} // namespace wish
-
 // One side of a call from the arguments of MPI: regular, v, w, and the counts of reduce_scatter.
 inline Side block(const void* buffer, MPI_Count count, MPI_Datatype type) {
   return {buffer, count, type, {}, {}, nullptr};
