@@ -44,18 +44,34 @@ TableRecord load() {
   return record;
 }
 
-// Is there a pair of ranks whose bytes go by attach or through stages?
+// Neither side of a transfer maps the other's buffer: it goes by attach or through stages.
+bool is_private(const BufferFacts& source, const BufferFacts& target) {
+  return !source.send_mapped && !target.recv_mapped;
+}
+
 bool has_private(const PlanInput& input) {
+  for (const PairPlan& pair : input.pairs) {
+    if (pair.send_bytes > 0 && is_private(pair.mine, pair.theirs)) return true;
+    if (pair.recv_bytes > 0 && is_private(pair.theirs, pair.mine)) return true;
+  }
   if (input.facts.empty() || input.in_place) return false;
   if (input.operation == Operation::broadcast) {
     return !input.facts[static_cast<std::size_t>(input.root)].send_mapped;
   }
-  const auto lacks = [&](bool BufferFacts::*mapped) {
-    return !std::all_of(input.facts.begin(), input.facts.end(), [&](const BufferFacts& facts) {
-      return facts.*mapped;
+  return std::any_of(input.facts.begin(), input.facts.end(), [&](const BufferFacts& source) {
+    return std::any_of(input.facts.begin(), input.facts.end(), [&](const BufferFacts& target) {
+      return is_private(source, target);
     });
-  };
-  return lacks(&BufferFacts::send_mapped) && lacks(&BufferFacts::recv_mapped);
+  });
+}
+
+// The block that a limit is held against; of an exchange the longest that this rank has to do with.
+std::uint64_t longest_block(const PlanInput& input) {
+  std::uint64_t longest = input.block_bytes;
+  for (const PairPlan& pair : input.pairs) {
+    longest = std::max({longest, pair.send_bytes, pair.recv_bytes});
+  }
+  return longest;
 }
 
 } // namespace
@@ -105,7 +121,7 @@ std::string decided_by(
   const auto entry = [&](const char* name, std::uint64_t value) {
     return fmt::format("({} {}, {})", name, value, record.name);
   };
-  const bool above_slots = input.block_bytes > limits.slot_bytes;
+  const bool above_slots = longest_block(input) > limits.slot_bytes;
   if (path == Path::engine && above_slots && limits.attach_from > 0 && has_private(input)) {
     return entry("attach_from", limits.attach_from);
   }

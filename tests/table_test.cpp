@@ -276,6 +276,14 @@ TEST_CASE("table: explain names what decided") {
   CHECK(said(input_of(1024, mapped), Path::engine) == "(direct_bytes 256, built-in table)");
   CHECK(said(input_of(8192, mapped), Path::engine) == "(slot_bytes 4064, built-in table)");
   CHECK(said(input_of(8192, own), Path::engine) == "(attach_from 32768, built-in table)");
+  // An exchange is told by its longest block.
+  PlanInput exchange = input_of(0, {});
+  const std::vector<PairPlan> pairs = {{0, 0, {}, {}}, {8, 8192, {}, {}}};
+  exchange.pairs = pairs;
+  CHECK(said(exchange, Path::engine) == "(attach_from 32768, built-in table)");
+  const std::vector<PairPlan> mapped_pairs = {{8, 8192, {true, true}, {true, true}}};
+  exchange.pairs = mapped_pairs;
+  CHECK(said(exchange, Path::engine) == "(slot_bytes 4064, built-in table)");
   PlanInput many = input_of(8, {});
   many.limits.slot_bytes = 1008;
   CHECK(said(many, Path::slots) == "(slot_budget 131072, built-in table)");

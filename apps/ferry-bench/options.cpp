@@ -72,6 +72,16 @@ po::options_description describe() {
   return all;
 }
 
+// A peer that takes a job of its own is not for this program.
+bool read_peer(const std::string& text) {
+  for (const char* other : {"tuned", "openmpi", ","}) {
+    if (text.find(other) == std::string::npos) continue;
+    throw UsageError(fmt::format(
+        "--peer '{}' takes several jobs: ferry-bench-jobs peers COLLECTIVE --peer {}", text, text));
+  }
+  return choose(kPeers, text, "--peer");
+}
+
 std::vector<std::uint64_t> list_sizes(std::uint64_t smallest, std::uint64_t largest) {
   if (smallest == largest) return {smallest};
   if (smallest > largest) {
@@ -169,7 +179,7 @@ Options interpret(const po::variables_map& values, int ranks) {
   options.operation = choose(kOperations, text("collective"), "collective");
   options.form = choose(kForms, text("form"), "--form");
   options.shared = choose(kMemories, text("memory"), "--memory");
-  options.peer = choose(kPeers, text("peer"), "--peer");
+  options.peer = read_peer(text("peer"));
   options.sizes = read_sizes(values);
   options.limit = values.count("limit") != 0;
   read_numbers(values, options);
