@@ -217,7 +217,7 @@ TEST_CASE("config: what is written as value or default is read back as the same"
       values[row["name"]] = row["value"];
       defaults[row["name"]] = row["default"];
     }
-    CHECK(values.size() == 14);
+    CHECK(values.size() == 16);
     CHECK(parse(values) == given);
     CHECK(parse(defaults) == Config{});
   }
@@ -252,7 +252,7 @@ TEST_CASE("config: the variable in which two ranks differ has a name (case 85)")
   for (const auto& row : described(Config{})) {
     const std::string name = row["name"];
     int tried = 0;
-    for (const char* value : {"off", "threads", "2", "memfd", "1M", "1K", "8K"}) {
+    for (const char* value : {"off", "threads", "2", "memfd", "1M", "1K", "8K", "hsa"}) {
       if (!outcome(name, value).ok()) continue;
       ++tried;
       CAPTURE(name);

@@ -10,6 +10,7 @@ namespace ferry::core {
 enum class EngineChoice { inline_, threads };
 enum class SegmentChoice { auto_, memfd, shm };
 enum class CmaChoice { auto_, off };
+enum class AmdPathChoice { auto_, kfd, hsa, staging };
 
 // A short text of its own, since Config is sent as bytes.
 struct PathText {

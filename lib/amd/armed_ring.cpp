@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include "lib/amd/armed_ring.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "device/packet.hpp"
+#include "device/packet_print.hpp"
+#include "device/ring.hpp"
+
+namespace ferry::amd {
+namespace {
+
+constexpr std::uint64_t kSmallestLap = 64;
+
+std::uint64_t lap_of(const RingProgram& program) {
+  return std::max(kSmallestLap, std::bit_ceil(program.dwords.size() * sizeof(std::uint32_t)));
+}
+
+} // namespace
+
+// A queue from the pool has been used before, and stands anywhere.
+ArmedRing::ArmedRing(
+    QueueLease lease, RingProgram program, device::Generation generation, std::uint64_t first)
+    : lease_(std::move(lease)),
+      program_(std::move(program)),
+      generation_(generation),
+      first_(first),
+      lap_(lap_of(program_)) {
+  const std::uint64_t cursor = lease_->written();
+  next_ = (cursor + lap_ - 1) / lap_ * lap_;
+  device::place_nops(lease_->ring(), cursor, next_);
+}
+
+std::size_t ArmedRing::ring_bytes(const RingProgram& program) {
+  constexpr std::size_t kLaps = 4;
+  return kLaps * lap_of(program);
+}
+
+bool ArmedRing::room() const {
+  return next_ + lap_ - lease_->consumed() < lease_->ring().bytes;
+}
+
+std::string ArmedRing::next_packet() const {
+  const device::RingHandle& ring = lease_->ring();
+  const std::uint64_t at = lease_->consumed();
+  if (at >= next_) return {};
+  const std::uint64_t offset = at & (ring.bytes - 1);
+  const std::uint64_t left = std::min(ring.bytes - offset, next_ - at) / sizeof(std::uint32_t);
+  return device::print_packet({ring.base + offset / 4, left}, generation_).text;
+}
+
+void ArmedRing::arm(std::uint64_t epoch) {
+  const device::RingHandle& ring = lease_->ring();
+  set_epoch(program_, generation_, first_, epoch, program_.dwords.data());
+  const std::uint64_t end = next_ + 4 * program_.dwords.size();
+  device::place(ring, next_, program_.dwords.data(), program_.dwords.size());
+  device::place_nops(ring, end, next_ + lap_);
+  next_ += lap_;
+  device::store_relaxed(ring.reserved, next_);
+  device::detail::ring_doorbell(ring, next_);
+}
+
+} // namespace ferry::amd

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+#include "lib/amd/backend.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "lib/amd/exchange.hpp"
+#include "lib/amd/selection.hpp"
+#include "lib/amd/staging_plan.hpp"
+#include "lib/config/config.hpp"
+
+namespace ferry::amd {
+namespace {
+
+using core::ErrorKind;
+using core::Failure;
+using core::Status;
+
+constexpr int kNoNode = -1;
+
+// What a rank tells about its call before anything is decided.
+struct CallCard {
+  std::uint64_t block_bytes = 0;
+  std::int32_t operation = 0;
+  std::int32_t in_place = 0;
+  std::int32_t root = 0;
+  std::int32_t node = kNoNode; // of the GPU that holds all its buffers
+  char bus_address[24] = {};
+};
+
+// One make_plan().
+class Planner {
+ public:
+  Planner(
+      Devices& devices, const BackendOptions& options, const core::CollectiveDesc& desc,
+      core::DeviceTeam& team)
+      : devices_(devices), options_(options), desc_(desc), team_(team) {}
+
+  std::unique_ptr<core::DevicePlan> run();
+
+ private:
+  void exchange_calls();
+  [[nodiscard]] int node_of_buffers() const;
+  [[nodiscard]] Status all_on_gpus() const;
+  [[nodiscard]] Status hidden_peer() const;
+  [[nodiscard]] bool allowed(PathChoice path) const {
+    return options_.path == PathChoice::automatic || options_.path == path;
+  }
+  std::unique_ptr<core::DevicePlan> on_queues(PathChoice path, QueueSource& source);
+
+  Devices& devices_;
+  const BackendOptions& options_;
+  const core::CollectiveDesc& desc_;
+  core::DeviceTeam& team_;
+  std::optional<JobPlan> job_;
+  Buffers buffers_;
+  std::vector<CallCard> cards_;
+  std::string tried_; // and did not work
+};
+
+// All of the buffers on one GPU, or none.
+int Planner::node_of_buffers() const {
+  int node = kNoNode;
+  for (const void* buffer : {buffers_.send, static_cast<const void*>(buffers_.recv)}) {
+    if (buffer == nullptr) continue;
+    const auto found = devices_.runtime.find(buffer);
+    if (!found || (node != kNoNode && found->node != node)) return kNoNode;
+    node = found->node;
+  }
+  return node;
+}
+
+void Planner::exchange_calls() {
+  CallCard mine;
+  const Status status = try_together(team_, [&] {
+    const Job job = job_of(desc_);
+    job_.emplace(job, team_.rank(), team_.ranks());
+    buffers_ = buffers_of(desc_, team_.rank(), team_.ranks());
+    mine.block_bytes = job.block_bytes;
+    mine.operation = static_cast<std::int32_t>(job.operation);
+    mine.in_place = job.in_place ? 1 : 0;
+    mine.root = job.root;
+    mine.node = node_of_buffers();
+    const Gpu* const gpu = devices_.topology.by_node(mine.node);
+    const std::string address = gpu != nullptr ? gpu->bus_address() : "?";
+    std::memcpy(mine.bus_address, address.data(), std::min<std::size_t>(address.size(), 23));
+  });
+  if (!status.ok()) throw Failure(status);
+  cards_ = gather(team_, mine);
+  const auto differs = [&](const CallCard& card) {
+    const CallCard& first = cards_.front();
+    return card.block_bytes != first.block_bytes || card.operation != first.operation ||
+           card.in_place != first.in_place || card.root != first.root;
+  };
+  const auto other = std::find_if(cards_.begin(), cards_.end(), differs);
+  if (other == cards_.end()) return;
+  throw Failure(
+      ErrorKind::mismatch,
+      fmt::format("rank {} and rank 0 make different calls", other - cards_.begin()),
+      "make the same call with matching counts and types on every rank");
+}
+
+Status Planner::all_on_gpus() const {
+  for (std::size_t rank = 0; rank < cards_.size(); ++rank) {
+    if (cards_[rank].node != kNoNode) continue;
+    return {
+        ErrorKind::other, fmt::format("the buffers of rank {} are not all on one GPU", rank), {}};
+  }
+  return {};
+}
+
+Status Planner::hidden_peer() const {
+  for (std::size_t rank = 0; rank < cards_.size(); ++rank) {
+    const int node = cards_[rank].node;
+    const bool listed = devices_.topology.by_node(node) != nullptr;
+    if (listed && devices_.runtime.sees(node)) continue;
+    const PeerGpu peer{static_cast<int>(rank), node, cards_[rank].bus_address};
+    const Hidden hidden = why_hidden(peer, options_.blinds, listed);
+    return {ErrorKind::other, hidden.cause, hidden.remedy};
+  }
+  return {};
+}
+
+std::unique_ptr<core::DevicePlan> Planner::on_queues(PathChoice path, QueueSource& source) {
+  if (!allowed(path)) return nullptr;
+  Status status = agree(
+      team_, source.provider == nullptr ? Status{ErrorKind::other, source.missing, {}} : Status{});
+  if (status.ok()) {
+    SetUpInput input{devices_, source, team_, *job_, buffers_, {}, options_.set_up};
+    for (const CallCard& card : cards_) input.nodes.push_back(card.node);
+    SetUpResult result = set_up_sdma(input);
+    if (result.plan != nullptr) {
+      result.plan->tell_why(tried_);
+      return std::move(result.plan);
+    }
+    status = result.status;
+  }
+  tried_ += fmt::format(
+      "; not {}: {}{}{}", path == PathChoice::kfd ? "kfd" : "hsa", status.cause,
+      status.remedy.empty() ? "" : ": ", status.remedy);
+  return nullptr;
+}
+
+std::unique_ptr<core::DevicePlan> Planner::run() {
+  exchange_calls();
+  Status reachable = all_on_gpus(); // alike on all ranks
+  if (reachable.ok()) reachable = agree(team_, hidden_peer());
+  if (reachable.ok()) {
+    const Selection selection = select_path(job_->job().operation, job_->job().block_bytes, false);
+    tried_ = "; " + selection.why;
+    if (auto plan = on_queues(PathChoice::kfd, devices_.kfd)) return plan;
+    if (auto plan = on_queues(PathChoice::hsa, devices_.hsa)) return plan;
+  } else {
+    tried_ = fmt::format("; {}: {}", reachable.cause, reachable.remedy);
+  }
+  if (!allowed(PathChoice::staging)) {
+    throw Failure(
+        ErrorKind::configuration,
+        fmt::format("the path that FERRY_AMD_PATH demands fails{}", tried_),
+        "set FERRY_AMD_PATH=auto");
+  }
+  return std::make_unique<StagingPlan>(
+      devices_.runtime, team_, *job_, buffers_, options_.stage_chunk,
+      fmt::format(
+          "{} bytes a block through memory of the host{}", job_->job().block_bytes, tried_));
+}
+
+} // namespace
+
+AmdBackend::AmdBackend(System& system, const HsaApi& hsa, const HipApi& hip, BackendOptions options)
+    : devices_(system, hsa, hip), options_(std::move(options)) {}
+
+bool AmdBackend::owns(const void* pointer) noexcept {
+  return devices_.runtime.owns(pointer);
+}
+
+void AmdBackend::copy(void* to, const void* from, std::size_t bytes) {
+  devices_.runtime.copy(to, from, bytes);
+}
+
+std::unique_ptr<core::DevicePlan> AmdBackend::make_plan(
+    const core::CollectiveDesc& desc, core::DeviceTeam& team) {
+  return Planner(devices_, options_, desc, team).run();
+}
+
+std::string AmdBackend::describe() {
+  std::string text;
+  for (const Gpu& gpu : devices_.topology.gpus) {
+    text += fmt::format(
+        "{}: {} + {} SDMA engines, {} queues each{}\n", gpu.name(), gpu.host_engines,
+        gpu.xgmi_engines, gpu.queues_per_engine,
+        devices_.runtime.sees(gpu.node) ? "" : "; hidden by the ROCm runtime");
+  }
+  for (const std::string& hidden : devices_.topology.hidden) text += hidden + "\n";
+  if (devices_.driver != nullptr) {
+    const kfd::Version& version = devices_.driver->version();
+    text += fmt::format(
+        "queues by the kernel (KFD {}.{}): {}\n", version.major, version.minor,
+        devices_.driver->chooses_engines() ? "on engines of choice" : "the kernel picks engines");
+  } else {
+    text += fmt::format("no queues by the kernel: {}\n", devices_.kfd.missing);
+  }
+  return text;
+}
+
+BackendOptions options_of_environment() {
+  BackendOptions options;
+  const core::Config& config = core::config();
+  options.path = static_cast<PathChoice>(config.amd_path);
+  options.stage_chunk = config.stage_bytes;
+  options.set_up.max_packet_bytes = config.max_packet_bytes;
+  options.blinds = blinds_of_environment();
+  for (std::uint32_t engine = 0; engine < 32; ++engine) {
+    const bool named = (static_cast<std::uint32_t>(config.amd_engines) >> engine & 1) != 0;
+    if (config.amd_engines != 0 && !named) options.set_up.barred.insert(engine);
+  }
+  return options;
+}
+
+} // namespace ferry::amd
