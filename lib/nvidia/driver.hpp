@@ -18,7 +18,7 @@ struct Driver {
   decltype(&cuStreamWriteValue64) write_value = nullptr;
   decltype(&cuStreamWaitValue64) wait_value = nullptr;
   decltype(&cuStreamBatchMemOp) batch = nullptr;
-  decltype(&cuDeviceGetAttribute) device_attribute = nullptr;
+  decltype(&cuMemsetD32Async) fill = nullptr;
   decltype(&cuDeviceGetUuid) uuid = nullptr;
   decltype(&cuMemRetainAllocationHandle) retain_handle = nullptr;
   decltype(&cuMemExportToShareableHandle) export_handle = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "device/platform.hpp"
+#include "device/rma.hpp"
 #include "device/signal.hpp"
 #include "lib/nvidia/check.hpp"
 #include "lib/nvidia/hip_on_cuda.hpp"
@@ -57,7 +58,36 @@ __global__ void release_starts(Releases r) {
   *r.nanoseconds = nanoseconds() - begin;
 }
 
+__global__ void exchange_puts(Puts p) {
+  const device::Attempts patience(std::uint64_t{1} << 24);
+  const std::uint64_t begin = nanoseconds();
+  for (int i = 0; i < p.rounds; ++i) {
+    const std::uint64_t buffer = i % 2 * p.words;
+    std::uint64_t* const source = p.source + buffer;
+    for (std::uint64_t k = 0; k < p.words; ++k) source[k] = word(i, p.team.rank, p.peer, k);
+    const auto put = device::put_signal(
+        p.team, p.peer, buffer * sizeof(std::uint64_t), source, p.words * sizeof(std::uint64_t));
+    const auto expected = static_cast<std::uint64_t>(i) + 1;
+    if (put.status != device::PutStatus::done ||
+        !device::wait_signal(p.team, p.peer, expected, patience)) {
+      ++*p.given_up;
+      return;
+    }
+    for (std::uint64_t k = 0; k < p.words; ++k) {
+      const std::uint64_t got = device::load_relaxed(p.window + buffer + k);
+      if (got != word(i, p.peer, p.team.rank, k)) ++*p.wrong;
+    }
+    if (!device::flush(p.team, p.peer, put, patience)) ++*p.given_up;
+  }
+  *p.nanoseconds = nanoseconds() - begin;
+}
+
 } // namespace
+
+void launch_puts(const Puts& puts, hipStream_t stream) {
+  exchange_puts<<<1, 1, 0, stream>>>(puts);
+  nvidia::check_runtime(hipGetLastError(), "launch");
+}
 
 void launch_fill(const Rounds& rounds, hipStream_t stream) {
   advance_round<<<1, 1, 0, stream>>>(rounds.round);

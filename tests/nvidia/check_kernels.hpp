@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "device/team.hpp"
 #include "lib/nvidia/handles.hpp"
 #include "lib/nvidia/owners.hpp"
 
@@ -32,5 +33,20 @@ struct Releases {
   std::uint64_t* given_up; // counts
 };
 void launch_releases(const Releases& releases, hipStream_t stream);
+
+// One thread puts `words` words to the peer and waits for as many of the peer's, `rounds` times;
+// the words differ by round and sender. *nanoseconds gets the time of all.
+struct Puts {
+  device::TeamHandle team;
+  std::uint32_t peer;
+  std::uint64_t* source; // two buffers of words
+  std::uint64_t* window; // the team's own, two buffers of words
+  std::uint64_t words;
+  int rounds;
+  std::uint64_t* nanoseconds;
+  std::uint64_t* wrong; // counts
+  std::uint64_t* given_up;
+};
+void launch_puts(const Puts& puts, hipStream_t stream);
 
 } // namespace ferry::test

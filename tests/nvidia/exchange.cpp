@@ -60,7 +60,11 @@ Memory::Memory(Place place, std::uint64_t bytes, std::uint64_t shift)
     : place_(place), bytes_(bytes), shift_(shift) {
   constexpr std::uint64_t kUnit = std::uint64_t{2} << 20; // of shareable memory
   total_ = bytes + shift + 2 * kGuard;
-  if (place == Place::shareable) total_ = (total_ + kUnit - 1) / kUnit * kUnit;
+  // Peers map a larger allocation in small pages unless it is a multiple of large ones, and copies
+  // are slower then; short ones stay odd.
+  const bool large = total_ > 4 * kUnit;
+  if (place == Place::shareable || (place == Place::device && large))
+    total_ = (total_ + kUnit - 1) / kUnit * kUnit;
   void* base = nullptr;
   if (place == Place::host) base = std::malloc(total_);
   if (place == Place::device) check_runtime(hipMalloc(&base, total_), "cudaMalloc");

@@ -97,22 +97,16 @@ std::vector<Row> candidates(Operation operation, std::uint64_t bytes) {
   }
   if (bytes >= 512 * kKiB && bytes <= 64 * kMiB) {
     for (const int blocks : {32, 64, 96}) {
-      rows.push_back({operation, 0, Path::push, blocks, 0, 100, 0});
-      if (own) rows.push_back({operation, 0, Path::push, blocks, 64, 100, 0});
-      if (own) rows.push_back({operation, 0, Path::push, blocks, 128, 100, 0});
+      rows.push_back({operation, 0, Path::push, blocks, own ? 64 : 0, 100, 0});
     }
   }
   if (bytes >= 4 * kMiB) {
     for (const int percent : {0, 5, 10, 20, 40, 60}) {
-      for (const int blocks : {16, 48}) {
-        if (percent == 0 && blocks != 16) continue;
-        for (const int stay : {64, 128}) {
-          if (!own && stay != 64) continue;
-          rows.push_back({operation, 0, Path::engines, blocks, own ? stay : 0, percent, 1});
-        }
-      }
+      const int blocks = percent < 40 ? 16 : 48;
+      rows.push_back({operation, 0, Path::engines, blocks, own ? 64 : 0, percent, 1});
     }
-    rows.push_back({operation, 0, Path::engines, 16, own ? 64 : 0, 10, 2});
+    rows.push_back({operation, 0, Path::engines, 16, own ? 32 : 0, 0, 1});
+    rows.push_back({operation, 0, Path::engines, 16, own ? 32 : 0, 10, 1});
   }
   return rows;
 }
