@@ -74,9 +74,8 @@ Configuration configuration(std::uint64_t run_seed, std::uint64_t index) {
   return c;
 }
 
-std::string text_of(const Configuration& c) {
+std::string text_of(const Configuration& c, const Comm& comm) {
   constexpr const char* kNames[] = {"byte", "word", "number", "record"};
-  const Comm& comm = zoo()[c.comm];
   std::string text = name_of(c.form) + " on " + comm.name();
   if (has_root(c.form.coll)) text += ", root " + std::to_string(c.root) + " modulo its size";
   if (reduces(c.form.coll)) {
@@ -88,7 +87,7 @@ std::string text_of(const Configuration& c) {
   return text + (c.empty_types ? ", types without bytes" : "");
 }
 
-bool wrong_below(const Configuration& c) {
+bool wrong_below(const Configuration& c, const Comm& comm) {
   const auto& [coll, way, large, in_place] = c.form;
   const bool persistent = way == Way::persistent;
   // Later starts move the data of the first, or of the call.
@@ -99,7 +98,7 @@ bool wrong_below(const Configuration& c) {
   // Crashes at a root that is not 0.
   if (coll == Coll::reduce && in_place && way == Way::blocking) return true;
   // Displacements are not looked at.
-  if (coll == Coll::allgatherv && zoo()[c.comm].size() == 1) return true;
+  if (coll == Coll::allgatherv && comm.size() == 1) return true;
   // Long messages of types with gaps are cut in pieces in the wrong place.
   if (c.elements * bytes_of(c.basic) > 8000 && !reduces(coll)) return true;
   // Ranks decide by counts, and not by bytes, whether there is a message.

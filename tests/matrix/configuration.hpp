@@ -29,10 +29,10 @@ struct Configuration {
 
 // Number `index` of a run: all collectives in all forms take turns, the rest is chosen by the seed.
 [[nodiscard]] Configuration configuration(std::uint64_t run_seed, std::uint64_t index);
-[[nodiscard]] std::string text_of(const Configuration& c);
+[[nodiscard]] std::string text_of(const Configuration& c, const Comm& comm);
 
 // Wrong in MPICH 4.0.2 by itself, so left out of runs without the preload library.
-[[nodiscard]] bool wrong_below(const Configuration& c);
+[[nodiscard]] bool wrong_below(const Configuration& c, const Comm& comm);
 
 // Buffers of a configuration on this rank, and the call for them.
 class Operation {

@@ -11,21 +11,12 @@
 
 #include "../support/world.hpp"
 #include "configuration.hpp"
+#include "run.hpp"
 
 namespace ferry::test {
 namespace {
 
 constexpr int kStarts = 3;
-
-std::uint64_t number(const char* name, std::uint64_t otherwise) {
-  return std::stoull(environment(name, std::to_string(otherwise).c_str()));
-}
-
-// Who does it: all of them or a list of names with commas.
-bool done_below(Coll coll) {
-  const std::string names = "," + environment("TEST_BELOW", "") + ",";
-  return names == ",all," || names.find("," + name_of({coll}) + ",") != std::string::npos;
-}
 
 void finish(Dice& dice, MPI_Request* request) {
   int done = 0;
@@ -84,17 +75,17 @@ TEST_CASE("matrix: random configurations") {
   std::uint64_t starts = 0;
   for (std::uint64_t index = first; index < first + count; ++index) {
     const Configuration c = configuration(seed, index);
-    if (done_below(c.form.coll) && wrong_below(c)) {
+    const Comm& comm = zoo()[c.comm];
+    if (done_below(c.form.coll) && wrong_below(c, comm)) {
       ++left_out;
       continue;
     }
     ++run;
     const std::string text = "seed " + std::to_string(seed) + ", configuration " +
-                             std::to_string(index) + ": " + text_of(c);
+                             std::to_string(index) + ": " + text_of(c, comm);
     note(text);
     INFO(text);
     if (told && world().rank == 0) std::fprintf(stderr, "%s\n", text.c_str());
-    const Comm& comm = zoo()[c.comm];
     if (!comm.member()) continue;
     Dice dice(c.seed ^ static_cast<std::uint64_t>(world().rank + 77));
     starts += static_cast<std::uint64_t>(run_one(c, comm, dice));
