@@ -34,7 +34,7 @@ Tasks random_tasks(
     if (c.form.way == Way::blocking || below) c.form.way = Way::nonblocking;
     c.comm = dice.word() % comms.size();
     const Comm& comm = comms[c.comm];
-    if (below && wrong_below(c, comm)) continue;
+    if (!wanted(c.form.coll) || (below && wrong_below(c, comm))) continue;
     ++collectives;
     if (comm.member()) tasks.push_back(make_collective(c, comm, static_cast<int>(c.comm)));
   }

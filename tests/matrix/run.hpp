@@ -14,10 +14,20 @@ inline std::uint64_t number(const char* name, std::uint64_t otherwise) {
   return std::stoull(environment(name, std::to_string(otherwise).c_str()));
 }
 
-// TEST_BELOW names the collectives that the MPI below does: all of them or a list with commas.
-inline bool done_below(Coll coll) {
-  const std::string names = "," + environment("TEST_BELOW", "") + ",";
+// Whether a variable names a collective: "all", or a list with commas.
+inline bool named_in(const char* variable, const char* otherwise, Coll coll) {
+  const std::string names = "," + environment(variable, otherwise) + ",";
   return names == ",all," || names.find("," + name_of(Form{coll}) + ",") != std::string::npos;
+}
+
+// TEST_BELOW: what the MPI below does.
+inline bool done_below(Coll coll) {
+  return named_in("TEST_BELOW", "", coll);
+}
+
+// TEST_COLLECTIVES: what is looked at.
+inline bool wanted(Coll coll) {
+  return named_in("TEST_COLLECTIVES", "all", coll);
 }
 
 } // namespace ferry::test
