@@ -81,6 +81,13 @@ FERRY_API int ferry_bcast_init(
 FERRY_API int ferry_start(ferry_request* request);
 FERRY_API int ferry_startall(int count, ferry_request requests[]);
 
+/** Start a persistent handle on a stream of the GPU's runtime (a cudaStream_t or hipStream_t), also
+ *  while the stream is captured into a graph: work queued before comes first, work queued after
+ * sees the result. The handle stays inactive for ferry_test and ferry_wait: completion is a matter
+ * of the stream. MPI_ERR_REQUEST when the handle does not run on a GPU (ferry_explain tells why).
+ */
+FERRY_API int ferry_start_on_stream(ferry_request request, void* stream);
+
 /** Progress; *flag = 1 when complete. A completed non-blocking handle is freed and set to NULL, a
  *  persistent one becomes inactive. An inactive or null handle is complete at once. */
 FERRY_API int ferry_test(ferry_request* request, int* flag);

@@ -107,6 +107,19 @@ int ferry_start(ferry_request* request) {
   return guarded({"ferry_start"}, [&] { return start(request); });
 }
 
+int ferry_start_on_stream(ferry_request request, void* stream) {
+  return guarded({"ferry_start_on_stream"}, [&] {
+    constexpr const char* kFunction = "ferry_start_on_stream";
+    if (request == FERRY_REQUEST_NULL || !request->persistent()) {
+      return bad_request(
+          kFunction, &request, "the handle is not persistent",
+          "only handles of *_init are started");
+    }
+    const Status status = request->state->start_on_stream(*request->plan, stream);
+    return status.ok() ? MPI_SUCCESS : report(site_of(kFunction, *request), status);
+  });
+}
+
 int ferry_startall(int count, ferry_request requests[]) {
   return guarded({"ferry_startall"}, [&] {
     if (null_array(count, requests)) {

@@ -31,6 +31,7 @@ inline constexpr std::uint8_t kSendMapped = 1;
 inline constexpr std::uint8_t kRecvMapped = 2;
 inline constexpr std::uint8_t kSendPlain = 4;
 inline constexpr std::uint8_t kRecvPlain = 8;
+inline constexpr int kDeviceShift = 4; // two bits: the DeviceKind of this rank's buffers
 
 // Of the bytes called in_place.
 inline constexpr std::uint8_t kInPlaceBit = 1;

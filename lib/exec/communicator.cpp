@@ -61,6 +61,7 @@ bool Communicator::set_up() {
 void Communicator::post(LaneOp& op) {
   const std::lock_guard lock(mutex_);
   op.phase = LaneOp::Phase::queued;
+  if (device_kind(op.desc) != DeviceKind::none) bounce(op);
   if (!broken_.ok()) {
     op.status = broken_;
     op.phase = LaneOp::Phase::complete;
@@ -68,6 +69,7 @@ void Communicator::post(LaneOp& op) {
   }
   if (team_.ranks() == 1) {
     op.desc.copy_own_block(0);
+    end_bounce(op);
     static const std::string kAlone = "one rank: the own block only";
     op.why = &kAlone;
     op.path = Path::local;
@@ -86,6 +88,19 @@ void Communicator::post(LaneOp& op) {
   note_busy();
 }
 
+// Device memory of a blocking or non-blocking call goes through host memory.
+void Communicator::bounce(LaneOp& op) {
+  op.bounce = DeviceBounce::make(op.desc, rank(), ranks());
+  op.bounce->load();
+  op.desc = op.bounce->host();
+}
+
+void Communicator::end_bounce(LaneOp& op) {
+  if (op.bounce == nullptr) return;
+  if (op.status.ok()) op.status = op.bounce->store();
+  op.bounce.reset();
+}
+
 void Communicator::begin_mpi(LaneOp& op, const std::string* why) {
   op.path = Path::mpi;
   op.why = why;
@@ -98,15 +113,17 @@ void Communicator::begin_mpi(LaneOp& op, const std::string* why) {
 // Moves everything on as far as it goes without waiting. The lock is held.
 void Communicator::drive() {
   drive_plans();
-  std::erase_if(mpi_ops_, [](LaneOp* op) {
+  std::erase_if(mpi_ops_, [this](LaneOp* op) {
     if (op->mpi.progress() == Poll::pending) return false;
     op->status = op->mpi.status();
     op->phase = LaneOp::Phase::complete;
+    end_bounce(*op);
     return true;
   });
   try {
     if (!queue_.empty() && !set_up()) return;
     for (; !queue_.empty() && advance(*queue_.front()); queue_.pop_front()) {
+      if (queue_.front()->complete()) end_bounce(*queue_.front());
     }
   } catch (const Failure& failure) {
     fail(failure.status());

@@ -40,6 +40,8 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   [[nodiscard]] Status start(PersistentPlan& plan);
   Poll look(PersistentPlan& plan);
   [[nodiscard]] Status wait(PersistentPlan& plan);
+  // On a stream of a GPU's runtime; completion is a matter of that stream.
+  [[nodiscard]] Status start_on_stream(PersistentPlan& plan, void* stream);
 
   void serve() override;
   // The MPI communicator is being freed: what is in flight goes on without it.
@@ -67,13 +69,19 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   bool hand_over(LaneOp& op);
   void remember(LaneOp& op);
   void tell(const CollectiveDesc& desc, Path path, const std::string& why);
+  void bounce(LaneOp& op);
+  void end_bounce(LaneOp& op);
   void begin_mpi(LaneOp& op, const std::string* why);
   void fail(const Status& status);
   void end_misfit();
   WaitPolicy policy();
   void fail_plan(PersistentPlan& plan, const Status& status);
-  std::vector<Offer> exchange(std::vector<Offer> mine, const PersistentPlan& plan);
+  std::vector<Offer> exchange(const std::vector<Offer>& mine, const PersistentPlan& plan);
+  void gather(const void* mine, std::size_t bytes, void* all, const PersistentPlan& plan);
   void finish_set_up(const PersistentPlan& plan);
+  bool make_device_plan(PersistentPlan& plan, const std::vector<Offer>& offers);
+  void make_shared_plan(PersistentPlan& plan);
+  void make_stages(PersistentPlan& plan);
   void drive_plans();
   void note_busy() { set_busy(!queue_.empty() || !plans_.empty() || !mpi_ops_.empty()); }
   [[nodiscard]] std::string missing(const LaneOp& op) const;

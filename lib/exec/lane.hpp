@@ -10,6 +10,7 @@
 
 #include "collectives/planner.hpp"
 #include "collectives/table.hpp"
+#include "lib/exec/device_memory.hpp"
 #include "lib/exec/mpi_path.hpp"
 #include "lib/exec/offer.hpp"
 #include "lib/exec/reduction.hpp"
@@ -25,6 +26,7 @@ struct LaneOp {
   enum class Transfers { none, offer, gather, run };
 
   CollectiveDesc desc;
+  std::unique_ptr<DeviceBounce> bounce; // of device memory: desc is on host memory
   std::shared_ptr<ReductionScript> script; // of a reduction: desc is the stage under way
   std::size_t stage = 0;
   bool stage_below = false; // the MPI below carries the stage

@@ -16,6 +16,10 @@ std::uint64_t stage_offset(const BlockLayout& layout) {
   return (layout.bytes() + kPage - 1) / kPage * kPage;
 }
 
+std::uint8_t device_bits(const CollectiveDesc& desc) {
+  return static_cast<std::uint8_t>(static_cast<int>(device_kind(desc)) << kDeviceShift);
+}
+
 } // namespace
 
 PersistentPlan::PersistentPlan(Team& team, const CollectiveDesc& desc) : team_(team), desc_(desc) {}
@@ -49,11 +53,16 @@ void PersistentPlan::abandon(const Status& status) {
 }
 
 Offer PersistentPlan::offer() const {
-  if (!is_exchange(desc_)) return make_offer(desc_, team_.topology);
+  if (!is_exchange(desc_)) {
+    Offer offer = make_offer(desc_, team_.topology);
+    offer.facts = static_cast<std::uint8_t>(offer.facts | device_bits(desc_));
+    return offer;
+  }
   Offer offer; // the call alone: sizes are a matter of pairs
   offer.operation = static_cast<std::uint8_t>(desc_.operation);
   offer.root = desc_.root;
   offer.in_place = call_bits(desc_);
+  offer.facts = device_bits(desc_);
   return offer;
 }
 
@@ -210,6 +219,38 @@ void PersistentPlan::compile_mpi(MPI_Comm comm, const std::string& reason) {
   schedule_.why = reason;
 }
 
+void PersistentPlan::compile_device(
+    std::unique_ptr<DevicePlan> device, std::unique_ptr<DeviceTeam> team) {
+  device_team_ = std::move(team);
+  device_ = std::move(device);
+  schedule_ = {};
+  schedule_.operation = desc_.operation;
+  schedule_.path = Path::device;
+  schedule_.rank = team_.rank();
+  schedule_.ranks = team_.ranks();
+  schedule_.why = device_->explain();
+}
+
+void PersistentPlan::bounce(const std::string& reason) {
+  bounce_reason_ = reason;
+  bounce_ = DeviceBounce::make(desc_, team_.rank(), team_.ranks());
+  if (bounce_ != nullptr) desc_ = bounce_->host();
+}
+
+Status PersistentPlan::start_on_stream(void* stream) {
+  if (device_ == nullptr) {
+    return {
+        ErrorKind::request, "the handle is no plan of a GPU",
+        "start it with ferry_start; ferry_explain tells why it runs on the host"};
+  }
+  try {
+    device_->start_on_stream(stream);
+  } catch (const Failure& failure) {
+    return failure.status();
+  }
+  return {};
+}
+
 void PersistentPlan::compile_stages(
     std::unique_ptr<ReductionScript> script, std::vector<std::unique_ptr<PersistentPlan>> stages) {
   script_ = std::move(script);
@@ -237,6 +278,11 @@ Poll PersistentPlan::progress_stages() {
 
 void PersistentPlan::start(MPI_Comm comm) {
   ++epoch_;
+  if (bounce_ != nullptr) bounce_->load();
+  if (device_ != nullptr) {
+    device_->start();
+    return;
+  }
   if (script_ != nullptr) {
     comm_ = comm;
     stage_ = 0;
@@ -253,6 +299,13 @@ void PersistentPlan::start(MPI_Comm comm) {
 }
 
 Poll PersistentPlan::progress() {
+  if (advance() == Poll::pending) return Poll::pending;
+  if (bounce_ != nullptr) bounce_status_ = bounce_->store();
+  return Poll::ready;
+}
+
+Poll PersistentPlan::advance() {
+  if (device_ != nullptr) return device_->progress();
   if (script_ != nullptr) return progress_stages();
   if (schedule_.path == Path::mpi) return mpi_.progress();
   if (slots_open_ && slot_run_.progress(*channel_) == Poll::ready) {
@@ -266,6 +319,8 @@ Poll PersistentPlan::progress() {
 const Status& PersistentPlan::status() const {
   if (!broken_.ok()) return broken_;
   static const Status fine;
+  if (device_ != nullptr) return device_->status();
+  if (!bounce_status_.ok()) return bounce_status_;
   if (script_ != nullptr) return stage_status_;
   if (schedule_.path == Path::mpi) return mpi_.status();
   if (channel_ != nullptr && !slot_run_.status().ok()) return slot_run_.status();
@@ -273,6 +328,7 @@ const Status& PersistentPlan::status() const {
 }
 
 std::string PersistentPlan::missing() const {
+  if (device_ != nullptr) return device_->missing();
   if (script_ != nullptr && stage_ < stages_.size()) {
     return fmt::format("{}: {}", name_of(desc_.operation), stages_[stage_]->missing());
   }
@@ -292,6 +348,13 @@ std::string PersistentPlan::missing() const {
 }
 
 std::string PersistentPlan::explain() const {
+  if (bounce_ != nullptr) {
+    return explain_host() + "; device memory goes through the host: " + bounce_reason_;
+  }
+  return explain_host();
+}
+
+std::string PersistentPlan::explain_host() const {
   if (script_ != nullptr) return schedule_.why;
   const bool planned = schedule_.path == Path::slots || schedule_.path == Path::engine;
   return planned ? why_ : schedule_.why;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/exec/device_backend.hpp"
 #include "lib/exec/lane.hpp"
 
 namespace ferry::core {
@@ -27,6 +28,11 @@ class PersistentPlan {
   // Plans, and provides memory; `offers` are the pair offers of all ranks for an exchange.
   [[nodiscard]] Offer compile(std::vector<Offer> offers);
   void link(MPI_Comm comm, const std::vector<Offer>& placed); // resolves addresses
+  // Of device memory: a plan of its module, or host memory in its place, for the reason given; that
+  // does nothing on a rank without device memory.
+  void compile_device(std::unique_ptr<DevicePlan> device, std::unique_ptr<DeviceTeam> team);
+  void bounce(const std::string& reason);
+  [[nodiscard]] bool bounced() const { return !bounce_reason_.empty(); }
   // Without sharing: one rank, or carried by the MPI below for the reason given.
   void compile_local();
   void compile_mpi(MPI_Comm comm, const std::string& reason);
@@ -34,13 +40,15 @@ class PersistentPlan {
   void compile_stages(
       std::unique_ptr<ReductionScript> script, std::vector<std::unique_ptr<PersistentPlan>> stages);
 
-  void start(MPI_Comm comm);
+  void start(MPI_Comm comm); // throws Failure: only of device memory
+  [[nodiscard]] Status start_on_stream(void* stream);
   Poll progress();
   [[nodiscard]] const Status& status() const;
   [[nodiscard]] std::string missing() const;
   // After an error: keep memory that peers may touch, stop all packets.
   void abandon(const Status& status);
 
+  [[nodiscard]] const CollectiveDesc& desc() const { return desc_; }
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
   // In flight: started, and not yet seen complete by its communicator.
   [[nodiscard]] bool active() const { return active_; }
@@ -51,10 +59,12 @@ class PersistentPlan {
   void check_pairs(const std::vector<Offer>& all) const;
   void plan_schedule();
   Poll progress_stages();
+  Poll advance();
   void plan_layout();
   void link_slots();
   void link_rings();
   [[nodiscard]] bool uses_slots() const;
+  [[nodiscard]] std::string explain_host() const;
   void give_back();
 
   Team& team_;
@@ -79,6 +89,11 @@ class PersistentPlan {
   std::size_t stage_ = 0;
   MPI_Comm comm_ = MPI_COMM_NULL; // that stages are started on
   Status stage_status_;
+  std::unique_ptr<DeviceTeam> device_team_; // outlives device_
+  std::unique_ptr<DevicePlan> device_;
+  std::unique_ptr<DeviceBounce> bounce_;
+  std::string bounce_reason_;
+  Status bounce_status_;
   std::uint64_t epoch_ = 0;
   bool slots_open_ = false;
   bool rings_open_ = false;

@@ -60,6 +60,8 @@ const char* name_of(Path path) {
       return "engine";
     case Path::mpi:
       return "mpi";
+    case Path::device:
+      return "device";
   }
   return "?";
 }

@@ -16,6 +16,7 @@ enum class Path : std::uint8_t {
   slots, // data rides with its flag through small slots, by plain stores and loads
   engine, // SDMA packets on rings
   mpi, // the MPI below
+  device, // the copy engines or kernels of a GPU
 };
 [[nodiscard]] const char* name_of(Path path);
 
