@@ -70,14 +70,24 @@ def test_the_same_with_variables_that_may_differ():
         assert all(row["errors"] == 0 for row in json.load(file))
 
 
+def info(*arguments, **variables):
+    return subprocess.run([INFO, *arguments], capture_output=True, text=True, timeout=LIMIT,
+                          check=True, env={**os.environ, **variables}).stdout
+
+
 def test_numa_nodes_are_told():
-    facts = json.loads(subprocess.run([INFO, "--json"], capture_output=True, text=True,
-                                      timeout=LIMIT, check=True).stdout)
+    facts = json.loads(info("--json"))
     folders = [name for name in os.listdir("/sys/devices/system/node")
-               if re.fullmatch(r"node\d+", name)] if os.path.isdir("/sys/devices/system/node") else [0]
+               if re.fullmatch(r"node\d+", name)] if os.path.isdir("/sys/devices/system/node") else ["node0"]
     assert facts["numa_nodes"] == len(folders), (facts["numa_nodes"], folders)
-    text = subprocess.run([INFO], capture_output=True, text=True, timeout=LIMIT, check=True).stdout
-    assert re.search(rf"\b{len(folders)} NUMA node", text), text
+    assert {f"node{entry['node']}" for entry in facts["numa"]} == set(folders), facts["numa"]
+    # A machine that hwloc makes up: two nodes of three cores.
+    made_up = {"HWLOC_SYNTHETIC": "numa:2(memory=1073741824) core:3 pu:1"}
+    nodes = json.loads(info("--json", **made_up))["numa"]
+    assert nodes == [{"node": 0, "cpus": "0-2", "bytes": 1 << 30},
+                     {"node": 1, "cpus": "3-5", "bytes": 1 << 30}], nodes
+    text = info(**made_up)
+    assert re.search(r"^NUMA node 1 +CPUs 3-5, 1 GiB$", text, re.MULTILINE), text
 
 
 def main():

@@ -20,8 +20,8 @@ MEMORIES = ("private", "shared")
 # Sizes of the table, and the time for one of them, by ranks.
 TABLE = {
     2: ("8,512,2K,8K,32K,128K,512K,2M,8M,32M", 1.0),
-    4: ("8,2K,32K,512K,8M", 0.7),
-    8: ("8,2K,32K,512K,4M", 0.7),
+    4: ("8,2K,32K,512K,4M", 0.7),
+    8: ("8,2K,32K,512K,2M", 0.7),
 }
 QUICK = {2: ("8,8K", 0.05), 4: ("8", 0.05)}
 

@@ -41,7 +41,7 @@ void Tuner::entry(const std::string& name, const Measure& measure) {
   const char* reason = "no time is left";
   if (in_time()) {
     found = measure();
-    reason = "too noisy, the repetitions do not agree";
+    if (in_time()) reason = "too noisy, the repetitions do not agree";
   }
   if (found) {
     table_.set(name, *found);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -241,6 +242,19 @@ int count_allowed(hwloc_topology_t topology) {
   return hwloc_bitmap_weight(set.get());
 }
 
+std::vector<NumaFacts> list_numa(hwloc_topology_t topology) {
+  std::vector<NumaFacts> nodes;
+  for (int i = 0; i < count_objects(topology, HWLOC_OBJ_NUMANODE); ++i) {
+    const hwloc_obj_t node =
+        hwloc_get_obj_by_type(topology, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(i));
+    char* cpus = nullptr;
+    if (hwloc_bitmap_list_asprintf(&cpus, node->cpuset) < 0) continue;
+    const std::unique_ptr<char, decltype(&std::free)> held(cpus, std::free);
+    nodes.push_back({static_cast<int>(node->os_index), cpus, node->attr->numanode.local_memory});
+  }
+  return nodes;
+}
+
 std::vector<CacheFacts> list_caches(hwloc_topology_t topology) {
   constexpr std::array types = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L1ICACHE, HWLOC_OBJ_L2CACHE,
                                 HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE,  HWLOC_OBJ_L5CACHE};
@@ -264,6 +278,7 @@ void probe_cpu(MachineFacts& facts) {
   facts.cores_physical = count_objects(topology.get(), HWLOC_OBJ_CORE);
   facts.packages = count_objects(topology.get(), HWLOC_OBJ_PACKAGE);
   facts.numa_nodes = count_objects(topology.get(), HWLOC_OBJ_NUMANODE);
+  facts.numa = list_numa(topology.get());
   facts.caches = list_caches(topology.get());
   const hwloc_obj_t package = hwloc_get_obj_by_type(topology.get(), HWLOC_OBJ_PACKAGE, 0);
   const char* model =

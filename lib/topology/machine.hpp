@@ -16,6 +16,12 @@ struct CacheFacts {
   int count = 0;
 };
 
+struct NumaFacts {
+  int node = 0;
+  std::string cpus; // "0-3,8"
+  std::uint64_t bytes = 0; // of its memory
+};
+
 struct EngineFacts {
   std::string name;
   bool available = false;
@@ -33,6 +39,7 @@ struct MachineFacts {
   int cores_physical = 0; // cores of the machine, each with one or more hardware threads
   int packages = 0;
   int numa_nodes = 0;
+  std::vector<NumaFacts> numa;
   std::vector<CacheFacts> caches;
   std::uint64_t memory_bytes = 0;
   std::uint64_t memory_available = 0;

@@ -34,6 +34,11 @@ std::string cpu_lines(const MachineFacts& facts) {
       fmt::format(
           "{} of {} allowed ({} physical, {} package(s), {} NUMA node(s))", facts.cores_allowed,
           facts.cores_total, facts.cores_physical, facts.packages, facts.numa_nodes));
+  for (const auto& node : facts.numa) {
+    text += line(
+        fmt::format("NUMA node {}", node.node),
+        fmt::format("CPUs {}, {}", node.cpus, human_bytes(node.bytes)));
+  }
   for (const auto& cache : facts.caches) {
     text += line(
         fmt::format("cache L{} {}", cache.level, cache.kind),
@@ -75,6 +80,14 @@ Json caches_json(const MachineFacts& facts) {
   return list;
 }
 
+Json numa_json(const MachineFacts& facts) {
+  Json list = Json::array();
+  for (const auto& node : facts.numa) {
+    list.push_back({{"node", node.node}, {"cpus", node.cpus}, {"bytes", node.bytes}});
+  }
+  return list;
+}
+
 Json engines_json(const MachineFacts& facts) {
   Json list = Json::array();
   for (const auto& engine : facts.engines) {
@@ -95,6 +108,7 @@ Json to_json(const MachineFacts& facts) {
       {"cores_physical", facts.cores_physical},
       {"packages", facts.packages},
       {"numa_nodes", facts.numa_nodes},
+      {"numa", numa_json(facts)},
       {"caches", caches_json(facts)},
       {"memory", {{"bytes", facts.memory_bytes}, {"available", facts.memory_available}}},
       {"cross_memory_attach",
