@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 
@@ -41,8 +42,13 @@ def facts():
             if line.startswith("model name"):
                 model = line.split(":", 1)[1].strip()
                 break
+    table = subprocess.run([jobs.find_program("ferry-info"), "--table"], capture_output=True,
+                           text=True, timeout=60, check=False)
+    if table.returncode != 0:
+        raise jobs.JobError(table.stderr.strip())
     return {"date": datetime.date.today().isoformat(), "machine": f"{cores()} cores of {model}",
-            "kernel": platform.release(), "load before": f"{os.getloadavg()[0]:.2f}"}
+            "kernel": platform.release(), "load before": f"{os.getloadavg()[0]:.2f}",
+            "table": table.stdout.splitlines()[0]}
 
 
 def choose_peers(text):
