@@ -273,6 +273,14 @@ inline void prefetch_for_write([[maybe_unused]] const void* p) {
 #endif
 }
 
+// Hint that another core will read this line next: it moves from the own cache to the shared one.
+// Does nothing on processors that do not know it.
+inline void demote_line([[maybe_unused]] const void* p) {
+#if defined(__x86_64__)
+  asm volatile(".byte 0x0f, 0x1c, 0x00" : : "a"(p) : "memory"); // cldemote (%rax)
+#endif
+}
+
 #endif
 
 } // namespace ferry::device

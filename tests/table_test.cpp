@@ -273,7 +273,7 @@ TEST_CASE("table: explain names what decided") {
     return decided_by(input, path, record, config);
   };
   CHECK(said(input_of(8, {}), Path::slots) == "(slot_bytes 4064, built-in table)");
-  CHECK(said(input_of(1024, mapped), Path::engine) == "(direct_bytes 256, built-in table)");
+  CHECK(said(input_of(2048, mapped), Path::engine) == "(direct_bytes 1024, built-in table)");
   CHECK(said(input_of(8192, mapped), Path::engine) == "(slot_bytes 4064, built-in table)");
   CHECK(said(input_of(8192, own), Path::engine) == "(attach_from 32768, built-in table)");
   // An exchange is told by its longest block.

@@ -8,6 +8,11 @@
 #include "device/platform.hpp"
 
 namespace ferry::core {
+namespace {
+
+constexpr std::uint64_t kLine = 64;
+
+} // namespace
 
 SlotProgram lower_slots(const Schedule& schedule, std::uint8_t call_bits, int root) {
   SlotProgram program;
@@ -78,6 +83,10 @@ void SlotChannel::publish(
   header.in_place = program.in_place;
   // Pairs with the acquire in look().
   header.sequence.store(sequence, std::memory_order_release);
+  const auto* slot = reinterpret_cast<const std::byte*>(&header);
+  for (std::uint64_t at = 0; at < sizeof(SlotHeader) + move.bytes; at += kLine) {
+    device::demote_line(slot + at);
+  }
   if (!shared) {
     team_.wake_rank(move.peer, true);
     return;
@@ -105,10 +114,8 @@ const SlotHeader* SlotChannel::look(const SlotProgram::Move& move, std::uint64_t
 }
 
 void SlotChannel::prepare(const SlotProgram::Move& move, std::uint64_t sequence) {
-  constexpr std::uint64_t kLine = 64;
-  constexpr std::uint64_t kLines = 4; // further ones come by the hardware's own prefetch
   const std::byte* slot = own_slot(move, sequence);
-  const std::uint64_t end = std::min(sizeof(SlotHeader) + move.bytes, kLines * kLine);
+  const std::uint64_t end = sizeof(SlotHeader) + move.bytes;
   for (std::uint64_t at = 0; at < end; at += kLine) device::prefetch_for_write(slot + at);
 }
 
