@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 
 #include "lib/base/error.hpp"
@@ -12,7 +13,18 @@
 namespace ferry::core {
 namespace {
 
+std::atomic<std::uint64_t> deleted{0}; // states, so far
+
+// The communicator of this thread's last call, found without asking MPI as long as no state went.
+struct LastState {
+  MPI_Comm comm = MPI_COMM_NULL;
+  std::uint64_t deleted = 0;
+  StateHolder* holder = nullptr;
+};
+__attribute__((tls_model("initial-exec"))) thread_local LastState last_state;
+
 int delete_state(MPI_Comm, int, void* value, void*) {
+  deleted.fetch_add(1);
   auto* holder = static_cast<StateHolder*>(value);
   (*holder)->detach();
   delete holder;
@@ -108,10 +120,14 @@ StateHolder* find_state(MPI_Comm comm) {
         ErrorKind::other, "this process was forked from one that uses Ferry",
         "call Ferry in the parent, or let the child execute a program of its own");
   }
+  const std::uint64_t now = deleted.load();
+  if (last_state.comm == comm && last_state.deleted == now) return last_state.holder;
   void* value = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(comm, keyval(comm), &value, &found);
-  return found != 0 ? static_cast<StateHolder*>(value) : nullptr;
+  if (found == 0) return nullptr;
+  last_state = {comm, now, static_cast<StateHolder*>(value)};
+  return last_state.holder;
 }
 
 int check_communicator(MPI_Comm comm) {
