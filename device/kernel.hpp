@@ -22,11 +22,12 @@ struct KernelProgress {
   std::uint64_t finished = 0; // workgroups that have ended, of all starts
 };
 
-// Memory that the host reads after the kernel. The first failure stays; any may be the first.
+// Memory of the host. The first failure stays; any may be the first.
 struct KernelReport {
   std::uint64_t status = 0; // PutStatus
   std::uint64_t peer = 0; // index in the table of peers
   std::uint64_t epoch = 0;
+  std::uint64_t stop = 0; // the host's: waits are to give up; backoffs look at it
 };
 
 // A block of this rank's own, that moves without a peer.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/amd/exchange.hpp"
+#include "lib/amd/kernel_setup.hpp"
 #include "lib/amd/selection.hpp"
 #include "lib/amd/staging_plan.hpp"
 #include "lib/config/config.hpp"
@@ -50,6 +51,10 @@ class Planner {
     return options_.path == PathChoice::automatic || options_.path == path;
   }
   std::unique_ptr<core::DevicePlan> on_queues(PathChoice path, QueueSource& source);
+  [[nodiscard]] Status kernels_work();
+  std::unique_ptr<core::DevicePlan> on_kernels();
+  std::unique_ptr<core::DevicePlan> on_gpus();
+  void tell_failed(const char* path, const Status& status);
 
   Devices& devices_;
   const BackendOptions& options_;
@@ -138,10 +143,52 @@ std::unique_ptr<core::DevicePlan> Planner::on_queues(PathChoice path, QueueSourc
     }
     status = result.status;
   }
-  tried_ += fmt::format(
-      "; not {}: {}{}{}", path == PathChoice::kfd ? "kfd" : "hsa", status.cause,
-      status.remedy.empty() ? "" : ": ", status.remedy);
+  tell_failed(path == PathChoice::kfd ? "kfd" : "hsa", status);
   return nullptr;
+}
+
+void Planner::tell_failed(const char* path, const Status& status) {
+  tried_ += fmt::format(
+      "; not {}: {}{}{}", path, status.cause, status.remedy.empty() ? "" : ": ", status.remedy);
+}
+
+// Alike on all ranks.
+Status Planner::kernels_work() {
+  const int node = cards_[static_cast<std::size_t>(team_.rank())].node;
+  const std::string refusal = kernels_refuse(devices_, job_->job(), node, team_.ranks());
+  return agree(team_, refusal.empty() ? Status{} : Status{ErrorKind::other, refusal, {}});
+}
+
+std::unique_ptr<core::DevicePlan> Planner::on_kernels() {
+  KernelSetUpInput input{devices_, team_, job_->job(), buffers_, {}};
+  for (const CallCard& card : cards_) input.nodes.push_back(card.node);
+  KernelSetUpResult result = set_up_kernels(input);
+  if (result.plan != nullptr) {
+    result.plan->tell_why(tried_);
+    return std::move(result.plan);
+  }
+  tell_failed("kernels", result.status);
+  return nullptr;
+}
+
+// Kernels where they are faster, else copy engines, and kernels again where those do not work.
+std::unique_ptr<core::DevicePlan> Planner::on_gpus() {
+  const Status kernels =
+      allowed(PathChoice::kernels) ? kernels_work() : Status{ErrorKind::other, "barred", {}};
+  const Selection selection =
+      select_path(job_->job().operation, job_->job().block_bytes, kernels.ok());
+  tried_ = "; " + selection.why;
+  const bool wanted = select_path(job_->job().operation, job_->job().block_bytes, true).kernels;
+  if (wanted && !kernels.ok() && allowed(PathChoice::kernels)) tell_failed("kernels", kernels);
+  const bool first = kernels.ok() && (selection.kernels || options_.path == PathChoice::kernels);
+  if (first) {
+    if (auto plan = on_kernels()) return plan;
+  }
+  if (auto plan = on_queues(PathChoice::kfd, devices_.kfd)) return plan;
+  if (kernels.ok() && !first) {
+    if (auto plan = on_kernels()) return plan;
+  }
+  return on_queues(PathChoice::hsa, devices_.hsa);
 }
 
 std::unique_ptr<core::DevicePlan> Planner::run() {
@@ -149,10 +196,7 @@ std::unique_ptr<core::DevicePlan> Planner::run() {
   Status reachable = all_on_gpus(); // alike on all ranks
   if (reachable.ok()) reachable = agree(team_, hidden_peer());
   if (reachable.ok()) {
-    const Selection selection = select_path(job_->job().operation, job_->job().block_bytes, false);
-    tried_ = "; " + selection.why;
-    if (auto plan = on_queues(PathChoice::kfd, devices_.kfd)) return plan;
-    if (auto plan = on_queues(PathChoice::hsa, devices_.hsa)) return plan;
+    if (auto plan = on_gpus()) return plan;
   } else {
     tried_ = fmt::format("; {}: {}", reachable.cause, reachable.remedy);
   }

@@ -12,7 +12,7 @@
 
 namespace ferry::amd {
 
-enum class PathChoice { automatic, kfd, hsa, staging };
+enum class PathChoice { automatic, kfd, hsa, kernels, staging };
 
 struct BackendOptions {
   PathChoice path = PathChoice::automatic;

@@ -19,7 +19,11 @@ void provide(QueueSource& source, std::unique_ptr<QueueProvider> provider) {
 } // namespace
 
 Devices::Devices(System& at, const HsaApi& hsa_api, const HipApi& hip)
-    : system(at), runtime(hsa_api, hip), topology(read_topology(at.sysfs())), cache(runtime) {
+    : system(at),
+      runtime(hsa_api, hip),
+      topology(read_topology(at.sysfs())),
+      cache(runtime),
+      kernels(hip.modules) {
   if (runtime.gpus() == 0) {
     throw core::Failure(core::ErrorKind::other, "the ROCm runtime shows no GPU");
   }

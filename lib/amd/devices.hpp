@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/amd/ipc_cache.hpp"
+#include "lib/amd/kernel_device.hpp"
 #include "lib/amd/kfd_driver.hpp"
 #include "lib/amd/queue_pool.hpp"
 #include "lib/amd/runtime.hpp"
@@ -29,6 +30,7 @@ struct Devices {
   Runtime runtime; // first: who acquires the address space of a GPU later has to share it
   Topology topology;
   IpcCache cache;
+  KernelDevices kernels;
   std::unique_ptr<KfdDriver> driver;
   QueueSource kfd;
   QueueSource hsa;

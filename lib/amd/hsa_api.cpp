@@ -60,6 +60,24 @@ bool load_hsa(HsaApi& api, std::string& why) {
   return false;
 }
 
+namespace {
+
+void find_modules(Library& library, HipModules& modules) {
+  library.optional(modules.get_device, "hipGetDevice");
+  library.optional(modules.set_device, "hipSetDevice");
+  library.optional(modules.device_by_bus_address, "hipDeviceGetByPCIBusId");
+  library.optional(modules.load, "hipModuleLoadData");
+  library.optional(modules.function, "hipModuleGetFunction");
+  library.optional(modules.launch, "hipModuleLaunchKernel");
+  library.optional(modules.stream_create, "hipStreamCreateWithFlags");
+  library.optional(modules.stream_destroy, "hipStreamDestroy");
+  library.optional(modules.stream_query, "hipStreamQuery");
+  library.optional(modules.host_malloc, "hipHostMalloc");
+  library.optional(modules.host_free, "hipHostFree");
+}
+
+} // namespace
+
 HipApi find_hip() {
   HipApi api;
   for (const char* name : {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}) {
@@ -68,6 +86,7 @@ HipApi find_hip() {
     Library library(handle);
     library.optional(api.pointer_attribute, "hipPointerGetAttribute");
     library.optional(api.launch_host_function, "hipLaunchHostFunc");
+    find_modules(library, api.modules);
     break;
   }
   return api;

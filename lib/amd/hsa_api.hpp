@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "lib/amd/hip_modules.hpp"
+
 namespace ferry::amd {
 
 namespace hsa {
@@ -92,6 +94,7 @@ struct HipApi {
   int (*pointer_attribute)(void* answer, int attribute, void* pointer) = nullptr;
   // hipLaunchHostFunc
   int (*launch_host_function)(void* stream, void (*)(void*), void* data) = nullptr;
+  HipModules modules;
 
   static constexpr int kBufferId = 7;
 };

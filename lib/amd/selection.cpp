@@ -14,7 +14,7 @@ Selection select_path(core::Operation operation, std::uint64_t block_bytes, bool
     if (kernels_work) {
       return {true, fmt::format("kernels below {} bytes: {}", row.sdma_from, row.source)};
     }
-    return {false, "kernels would be faster for this size, but there are none"};
+    return {false, "kernels would be faster for this size"};
   }
   return {false, "no measured size is known"};
 }

@@ -10,7 +10,7 @@ namespace ferry::core {
 enum class EngineChoice { inline_, threads };
 enum class SegmentChoice { auto_, memfd, shm };
 enum class CmaChoice { auto_, off };
-enum class AmdPathChoice { auto_, kfd, hsa, staging };
+enum class AmdPathChoice { auto_, kfd, hsa, kernels, staging };
 
 // A short text of its own, since Config is sent as bytes.
 struct PathText {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "lib/amd/patience.hpp"
+#include "tests/amd/fake/modules.hpp"
 
 namespace ferry::test {
 namespace {
@@ -85,8 +86,9 @@ Rig::Rig(const RigSettings& settings) {
   kernel.faults = settings.faults;
   kernel_ = std::make_unique<FakeKernel>(kernel);
   rocr_ = std::make_unique<FakeRocr>(*kernel_, settings.rocr);
-  backend_ =
-      std::make_unique<amd::AmdBackend>(*kernel_, rocr_->hsa(), FakeRocr::hip(), settings.options);
+  amd::HipApi hip = FakeRocr::hip();
+  if (settings.kernels) hip.modules = fake_hip_modules();
+  backend_ = std::make_unique<amd::AmdBackend>(*kernel_, rocr_->hsa(), hip, settings.options);
 }
 
 RigBuffer::RigBuffer(Rig& rig, std::size_t bytes, Where where, int node)

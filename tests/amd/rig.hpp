@@ -45,6 +45,7 @@ struct RigSettings {
   RocrSettings rocr;
   amd::BackendOptions options;
   bool one_gpu = false; // for all ranks
+  bool kernels = false; // the program uses HIP, which launches kernels
 };
 
 // A folder for all ranks, gone when the last of them has left.

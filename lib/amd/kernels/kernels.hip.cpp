@@ -16,16 +16,20 @@ namespace {
 using namespace ferry::device;
 using namespace ferry::amd;
 
-// Gives up by the clock of the device, which runs at the same rate on all its compute units.
+// Gives up by the clock of the device, which runs at the same rate on all its compute units, or
+// when the host says so. That word is far away, and looked at now and then.
 class Deadline {
  public:
-  FERRY_DEVICE_FN explicit Deadline(std::uint64_t ticks) : end_(now() + ticks) {}
-  FERRY_DEVICE_FN bool operator()() const {
+  FERRY_DEVICE_FN explicit Deadline(std::uint64_t ticks, const std::uint64_t* stop = nullptr)
+      : end_(now() + ticks), stop_(stop) {}
+  FERRY_DEVICE_FN bool operator()() {
     cpu_relax();
+    if (++looks_ % kLooks == 0 && stop_ != nullptr && load_relaxed(stop_) != 0) return false;
     return static_cast<std::int64_t>(end_ - now()) > 0;
   }
 
  private:
+  static constexpr std::uint32_t kLooks = 1024;
   FERRY_DEVICE_FN static std::uint64_t now() {
 #if defined(__HIP_DEVICE_COMPILE__)
     return __builtin_amdgcn_s_memrealtime();
@@ -34,7 +38,13 @@ class Deadline {
 #endif
   }
   std::uint64_t end_;
+  const std::uint64_t* stop_;
+  std::uint32_t looks_ = 0;
 };
+
+FERRY_DEVICE_FN const std::uint64_t* stop_word(const KernelReport* report) {
+  return report != nullptr ? &report->stop : nullptr;
+}
 
 } // namespace
 
@@ -42,11 +52,13 @@ class Deadline {
 #define FERRY_LANES __attribute__((amdgpu_flat_work_group_size(1, ferry::amd::kMaxLanes)))
 
 FERRY_KERNEL FERRY_LANES ferry_low_latency(LowLatencyArgs args) {
-  run_low_latency(args, Deadline(args.patience), detail::place_in_grid(), Workgroup{});
+  run_low_latency(
+      args, Deadline(args.patience, stop_word(args.report)), detail::place_in_grid(), Workgroup{});
 }
 
 FERRY_KERNEL FERRY_LANES ferry_wide(WideArgs args) {
-  run_wide(args, Deadline(args.patience), detail::place_in_grid(), Workgroup{});
+  run_wide(
+      args, Deadline(args.patience, stop_word(args.report)), detail::place_in_grid(), Workgroup{});
 }
 
 // One lane. Starts what waits for the word: plans that were programmed ahead.

@@ -21,10 +21,14 @@ inline constexpr const char* kWideKernel = "ferry_wide"; // device::WideArgs
 inline constexpr const char* kTriggerKernel = "ferry_trigger"; // TriggerArgs, one lane
 inline constexpr const char* kPutSignalKernel = "ferry_put_signal"; // PutSignalArgs, one lane
 
-// `patience` of all arguments counts the steady clock of the device.
-// hipDeviceAttributeWallClockRate has its rate; gfx90a, gfx942 and gfx950 count this many in a
-// second.
-inline constexpr std::uint64_t kTicksPerSecond = 100'000'000;
+// `patience` of all arguments counts the steady clock of the device: 100 MHz but on gfx90a, where
+// it is 25 MHz (so RCCL has it; HIP tells as hipDeviceAttributeWallClockRate). What is longer than
+// a century is no limit.
+constexpr std::uint64_t ticks_of(double seconds, bool gfx90a) {
+  constexpr double kLongest = 3e9;
+  const double limited = seconds <= 0 || seconds > kLongest ? kLongest : seconds;
+  return static_cast<std::uint64_t>(limited * (gfx90a ? 25e6 : 100e6));
+}
 
 struct TriggerArgs {
   std::uint64_t* word = nullptr;

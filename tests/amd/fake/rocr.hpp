@@ -100,6 +100,7 @@ class FakeStream {
   ~FakeStream();
   void push(std::function<void()> work);
   void synchronize();
+  [[nodiscard]] bool idle();
   // Between these two, work is recorded and not run; replay() runs what was recorded.
   void begin_capture();
   void end_capture();

@@ -30,6 +30,11 @@ void FakeStream::synchronize() {
   changed_.wait(lock, [this] { return work_.empty() && !busy_; });
 }
 
+bool FakeStream::idle() {
+  const std::lock_guard lock(mutex_);
+  return work_.empty() && !busy_;
+}
+
 void FakeStream::begin_capture() {
   const std::lock_guard lock(mutex_);
   capturing_ = true;
