@@ -105,6 +105,10 @@ bool wrong_below(const Configuration& c, const Comm& comm) {
   return c.empty_types;
 }
 
+bool wrong_beside(const Configuration& c) {
+  return c.form.way == Way::persistent && reduces(c.form.coll) && is_of_program(c.reduction);
+}
+
 std::unique_ptr<Operation> make_operation(const Configuration& c, const Comm& comm) {
   if (reduces(c.form.coll)) return std::make_unique<Reduction>(c, comm);
   return std::make_unique<Exchange>(c, comm);

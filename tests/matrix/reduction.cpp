@@ -124,6 +124,10 @@ std::int64_t bytes_of_reduction(int reduction) {
   return static_cast<std::int64_t>(width_of(static_cast<Kind>(reduction)));
 }
 
+bool is_of_program(int reduction) {
+  return static_cast<Kind>(reduction) == Kind::map;
+}
+
 Reduction::Reduction(const Configuration& c, const Comm& comm)
     : c_(c), rank_(comm.rank()), size_(comm.size()), root_(c.root % comm.size()) {
   const Kind kind = static_cast<Kind>(c.reduction);

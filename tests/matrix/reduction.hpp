@@ -13,6 +13,7 @@ namespace ferry::test {
 // the ranks counts.
 inline constexpr int kReductions = 7;
 [[nodiscard]] std::int64_t bytes_of_reduction(int reduction);
+[[nodiscard]] bool is_of_program(int reduction);
 
 class Reduction : public Operation {
  public:

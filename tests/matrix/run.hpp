@@ -6,7 +6,7 @@
 #include <string>
 
 #include "../support/world.hpp"
-#include "calls.hpp"
+#include "configuration.hpp"
 
 namespace ferry::test {
 
@@ -23,6 +23,10 @@ inline bool named_in(const char* variable, const char* otherwise, Coll coll) {
 // TEST_BELOW: what the MPI below does.
 inline bool done_below(Coll coll) {
   return named_in("TEST_BELOW", "", coll);
+}
+
+inline bool left_out(const Configuration& c, const Comm& comm) {
+  return done_below(c.form.coll) ? wrong_below(c, comm) : wrong_beside(c);
 }
 
 // TEST_COLLECTIVES: what is looked at.
