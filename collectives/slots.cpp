@@ -31,6 +31,8 @@ void SlotBuilder::put(int reader, Place from, std::uint64_t bytes) {
 
 void SlotBuilder::get(int writer, int reader, Place to, std::uint64_t bytes) {
   auto& steps = schedule_.queues.front().steps;
+  // Also a rank that only reads has slots.
+  schedule_.slot_count = reader == kEveryone ? 1 : input_.ranks;
   steps.push_back(await_step(SignalKind::slot, writer, 1));
   if (bytes > 0) steps.push_back(copy_step(to, slot_of(writer, reader), bytes));
 }

@@ -68,7 +68,7 @@ struct Schedule {
   std::vector<StepQueue> queues;
   bool irregular = false; // an exchange: blocks of different sizes
   std::uint64_t slot_bytes = 0; // payload of one slot of this rank
-  int slot_count = 0; // slots that this rank writes in one epoch
+  int slot_count = 0; // slots of each rank in one epoch, 0: this one neither writes nor reads any
   std::uint64_t stage_bytes = 0; // stage memory that this rank writes through
   std::string why; // one line for explain()
 
