@@ -177,31 +177,44 @@ bool Communicator::hand_over(LaneOp& op) {
   return false;
 }
 
+// Moves the stage under way, or the whole of an operation without any. It is over when the
+// operation is complete, and has left when it is with the MPI below.
+void Communicator::advance_stage(LaneOp& op) {
+  if (op.stage_below) {
+    if (op.mpi.progress() == Poll::pending) return;
+    op.stage_below = false;
+    op.status = op.mpi.status();
+    op.phase = LaneOp::Phase::complete;
+    return;
+  }
+  if (op.phase == LaneOp::Phase::queued) {
+    if (op.desc.reduction != nullptr) begin_script(op);
+    lane_->begin(op);
+  }
+  lane_->progress(op);
+  remember(op);
+  if (op.status.kind == ErrorKind::bad_packet) broken_ = op.status;
+}
+
 // True when the operation at the front of the queue leaves it.
 bool Communicator::advance(LaneOp& op) {
   if (lane_ == nullptr) return !inside.mpi_closed && hand_over(op);
   do {
-    if (op.stage_below) {
-      if (op.mpi.progress() == Poll::pending) return false;
-      op.stage_below = false;
-      op.status = op.mpi.status();
-      op.phase = LaneOp::Phase::complete;
-      continue;
-    }
-    if (op.phase == LaneOp::Phase::queued) {
-      if (op.desc.reduction != nullptr) begin_script(op);
-      lane_->begin(op);
-    }
-    lane_->progress(op);
-    remember(op);
-    if (op.status.kind == ErrorKind::bad_packet) broken_ = op.status;
+    if (!op.stage_over) advance_stage(op);
     if (op.phase == LaneOp::Phase::mpi) {
       if (inside.mpi_closed) return false; // begins with the next look from outside
       lane_->complete(op);
       return hand_over(op);
     }
-    if (!op.complete()) return false;
+    op.stage_over = op.stage_over || op.complete();
+    if (!op.stage_over) return false;
+    if (op.script != nullptr && inside.mpi_closed) { // the arithmetic is done by MPI
+      op.phase = LaneOp::Phase::running;
+      return false;
+    }
+    op.stage_over = false;
   } while (!end_stage(op));
+  op.phase = LaneOp::Phase::complete;
   return true;
 }
 

@@ -64,6 +64,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   void drive();
   bool set_up();
   bool advance(LaneOp& op);
+  void advance_stage(LaneOp& op);
   void begin_script(LaneOp& op);
   bool end_stage(LaneOp& op);
   bool hand_over(LaneOp& op);

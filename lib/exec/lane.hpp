@@ -30,6 +30,7 @@ struct LaneOp {
   std::shared_ptr<ReductionScript> script; // of a reduction: desc is the stage under way
   std::size_t stage = 0;
   bool stage_below = false; // the MPI below carries the stage
+  bool stage_over = false; // its bytes are here, the arithmetic is still to do
   Phase phase = Phase::queued;
   Transfers transfers = Transfers::none;
   bool slots_open = false; // blocks in slots are still under way

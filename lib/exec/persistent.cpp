@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/base/inside.hpp"
 #include "lib/exec/graveyard.hpp"
 
 namespace ferry::core {
@@ -268,6 +269,7 @@ Poll PersistentPlan::progress_stages() {
   for (; stage_ < stages_.size(); ++stage_) {
     PersistentPlan& stage = *stages_[stage_];
     if (stage.progress() == Poll::pending) return Poll::pending;
+    if (inside.mpi_closed) return Poll::pending; // the arithmetic is done by MPI
     stage_status_ = stage.status();
     if (stage_status_.ok()) stage_status_ = script_->finish(stage_);
     if (!stage_status_.ok()) return Poll::ready;
