@@ -142,7 +142,7 @@ def test_command_line():
     assert done.returncode == 1 and "/no/such/folder/t: No such file" in done.stderr, done.stderr
     done = run([TUNE, "--mpiexec", "no-such-mpiexec"])
     assert done.returncode == 1 and "no-such-mpiexec" in done.stderr, done.stderr
-    done = run([TUNE, "--mpiexec", "/bin/false"])
+    done = run([TUNE, "--quick", "--mpiexec", "/bin/false"])
     assert done.returncode == 1 and "failed" in done.stderr, done.stderr
     one = run(["taskset", "-c", min(os.sched_getaffinity(0)), TUNE, "--quick"])
     assert one.returncode == 1 and "one core" in one.stderr, one.stderr

@@ -33,7 +33,7 @@ constexpr const char* kHelp =
     "meanwhile. It starts MPI jobs itself; under mpiexec one process does, the others leave.\n"
     "\n"
     "  -o FILE            where to write; without it, standard output\n"
-    "  --quick            a rough run of a few seconds, to try the program\n"
+    "  --quick            a rough run of a few seconds, to try the program: no table to keep\n"
     "  --mpiexec PROGRAM  the mpiexec of MPICH (mpiexec.mpich or mpiexec.hydra)\n"
     "  --version          the version of Ferry\n"
     "  --help             this text\n"

@@ -8,10 +8,14 @@
 
 #include <fmt/format.h>
 
+#include "apps/ferry-tune/stolen.hpp"
+
 namespace ferry::tune {
 namespace {
 
 constexpr std::chrono::seconds kTimeLimit{105}; // then what is left stays built-in
+constexpr double kGaugeSeconds = 0.2;
+constexpr double kBusyShare = 0.05;
 constexpr int kMostRanks = 16;
 constexpr std::uint64_t kNever = std::uint64_t{1} << 40;
 constexpr std::uint64_t kLargestBlock = std::uint64_t{1} << 30;
@@ -36,12 +40,25 @@ bool Tuner::in_time() const {
   return std::chrono::steady_clock::now() - start_ < kTimeLimit;
 }
 
+// Repetitions on a busy machine may agree on what is true of busy machines only. A quick run tries
+// the program and does not care.
+bool Tuner::is_busy() const {
+  return !quick_ && stolen_share(kGaugeSeconds) > kBusyShare;
+}
+
 void Tuner::entry(const std::string& name, const Measure& measure) {
   std::optional<Finding> found;
-  const char* reason = "no time is left";
+  std::string reason = "no time is left";
   if (in_time()) {
-    found = measure();
-    if (in_time()) reason = "too noisy, the repetitions do not agree";
+    reason = "other programs take the cores";
+    if (!is_busy()) {
+      found = measure();
+      if (is_busy()) {
+        found.reset();
+      } else {
+        reason = in_time() ? "too noisy, the repetitions do not agree" : "no time is left";
+      }
+    }
   }
   if (found) {
     table_.set(name, *found);

@@ -36,6 +36,7 @@ class Tuner {
 
   void entry(const std::string& name, const Measure& measure);
   [[nodiscard]] bool in_time() const;
+  [[nodiscard]] bool is_busy() const;
   // The best times of a collective by a table and variables.
   [[nodiscard]] std::vector<double> times(
       const TableText& table, const Sizes& sizes, const std::string& form,
