@@ -174,7 +174,7 @@ std::unique_ptr<core::DevicePlan> Planner::on_kernels() {
 // Kernels where they are faster, else copy engines, and kernels again where those do not work.
 std::unique_ptr<core::DevicePlan> Planner::on_gpus() {
   const Status kernels =
-      allowed(PathChoice::kernels) ? kernels_work() : Status{ErrorKind::other, "barred", {}};
+      allowed(PathChoice::kernels) ? kernels_work() : Status{ErrorKind::other, {}, {}};
   const Selection selection =
       select_path(job_->job().operation, job_->job().block_bytes, kernels.ok());
   tried_ = "; " + selection.why;
