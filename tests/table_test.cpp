@@ -92,7 +92,7 @@ PlanInput input_of(std::uint64_t bytes, const std::vector<BufferFacts>& facts) {
   input.ranks = 2;
   input.block_bytes = bytes;
   input.facts = facts;
-  input.limits = {4064, 256, 65536, 2, 32768};
+  input.limits = {4064, 1024, 65536, 2, 32768};
   return input;
 }
 
