@@ -39,6 +39,9 @@ def test_a_table_is_measured_written_and_loaded():
         if len(os.sched_getaffinity(0)) < 2:
             assert done.returncode == 1 and "one core" in done.stderr, done.stderr
             return
+        if "nothing could be measured" in done.stderr: # a machine that is busy all the time
+            assert done.returncode == 1 and os.listdir(folder) == [], done.stderr
+            return
         assert done.returncode == 0, done.stderr
         assert done.stdout == "", "one process measures, and it writes to the file"
         content = json.loads(path.read_text())

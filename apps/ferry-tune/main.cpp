@@ -137,14 +137,19 @@ void tune(const Options& options) {
     say(fmt::format("other programs run here (load {:.1f}): expect noise", load));
   }
   Tuner tuner(jobs, table, machine, options.quick, say);
-  const int kept = tuner.run();
+  tuner.run();
+  if (tuner.measured() == 0) {
+    throw std::runtime_error(
+        "nothing could be measured, no table is written; try again when "
+        "nothing else runs");
+  }
   table.set_machine(cpu, static_cast<std::uint64_t>(machine.cores));
   table.set_date(today());
   table.set_versions(
       fmt::format("{}.{}.{}", FERRY_VERSION_MAJOR, FERRY_VERSION_MINOR, FERRY_VERSION_PATCH),
       mpi_version());
-  if (kept > 0) {
-    say(fmt::format("{} entries stay built-in; try again when nothing else runs", kept));
+  if (tuner.kept() > 0) {
+    say(fmt::format("{} entries stay built-in; try again when nothing else runs", tuner.kept()));
   }
   if (options.file.empty()) {
     std::fputs(table.write().c_str(), stdout);
@@ -191,6 +196,7 @@ int main(int argc, char** argv) {
   try {
     tune(options);
   } catch (const std::exception& error) {
+    if (!options.file.empty()) std::remove(part_of(options.file).c_str());
     say(error.what());
     return 1;
   }

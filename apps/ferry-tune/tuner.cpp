@@ -61,6 +61,7 @@ void Tuner::entry(const std::string& name, const Measure& measure) {
     }
   }
   if (found) {
+    ++measured_;
     table_.set(name, *found);
     say_(fmt::format("{}: {}, spread {} %", name, found->value, found->spread));
     return;
@@ -212,7 +213,7 @@ std::optional<Finding> Tuner::spins_crowded() const {
   });
 }
 
-int Tuner::run() {
+void Tuner::run() {
   entry("rep_movsb_from", [&] { return rep_movsb_from(); });
   entry("nontemporal_from", [&] { return nontemporal_from(); });
   entry("slot_bytes", [&] { return slot_bytes(); });
@@ -230,7 +231,6 @@ int Tuner::run() {
   } else {
     say_(fmt::format("spins_crowded: not measured with more than {} cores", kMostRanks / 2));
   }
-  return kept_;
 }
 
 } // namespace ferry::tune

@@ -26,9 +26,11 @@ class Tuner {
   using Say = std::function<void(const std::string&)>;
   Tuner(const BenchJobs& jobs, TableText& table, const Machine& machine, bool quick, Say say);
 
-  // Throws std::runtime_error when jobs cannot run at all. How many entries stayed as they were
-  // because of noise or time.
-  [[nodiscard]] int run();
+  // Throws std::runtime_error when jobs cannot run at all.
+  void run();
+  // How many entries run() measured, and how many stay as they were because of noise or time.
+  [[nodiscard]] int measured() const noexcept { return measured_; }
+  [[nodiscard]] int kept() const noexcept { return kept_; }
 
  private:
   using Sizes = std::vector<std::uint64_t>;
@@ -65,6 +67,7 @@ class Tuner {
   bool quick_;
   int repetitions_;
   Say say_;
+  int measured_ = 0;
   int kept_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
