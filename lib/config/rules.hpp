@@ -140,6 +140,10 @@ constexpr Range<T, BytesUnit<T>> bytes(std::uint64_t min, std::uint64_t max) {
 
 // The name of a file, or auto, which is read as the empty text.
 struct Paths {
+  const char* choices = "auto";
+
+  // `choices`: the words that mean something other than a file, for people.
+  [[nodiscard]] constexpr Paths with(const char* words) const { return {words}; }
   static std::optional<PathText> read(std::string_view text) {
     PathText path;
     if (text.empty() || text.size() >= sizeof path.text) return std::nullopt;
@@ -149,7 +153,9 @@ struct Paths {
     if (text != "auto") text.copy(path.text, text.size());
     return path;
   }
-  static std::string allowed() { return "auto, builtin or a path of at most 255 characters"; }
+  [[nodiscard]] std::string allowed() const {
+    return std::string(choices) + " or a path of at most 255 characters";
+  }
   static std::string write(const PathText& path) { return path.text[0] == 0 ? "auto" : path.text; }
 };
 
