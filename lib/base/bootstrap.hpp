@@ -35,6 +35,8 @@ class Bootstrap {
 
   // Give the MPI below a chance to progress (a peer may be stuck in a rendezvous with this rank).
   virtual void poke() = 0;
+  // The communicator is being freed: poke() must do without it from now on. Any thread.
+  virtual void detach() {}
 };
 
 } // namespace ferry::core

@@ -2,6 +2,7 @@
 #include "lib/base/mpi_bootstrap.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 
 #include "lib/base/error.hpp"
@@ -9,6 +10,8 @@
 
 namespace ferry::core {
 namespace {
+
+constexpr int kNobodysTag = 32767; // a probe that finds a message makes no progress
 
 void check(int code, const char* what) {
   if (code != MPI_SUCCESS) {
@@ -69,6 +72,7 @@ class MpiExchange final : public Exchange {
 
   bool test() override {
     if (!started_) return true;
+    if (inside.mpi_closed) return false;
     int done = 0;
     check(PMPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
     started_ = done == 0;
@@ -88,6 +92,9 @@ class MpiBootstrap final : public Bootstrap {
   explicit MpiBootstrap(MPI_Comm comm) : comm_(comm) {
     PMPI_Comm_rank(comm, &rank_);
     PMPI_Comm_size(comm, &size_);
+    int world = 0; // a session has no MPI_COMM_SELF
+    PMPI_Initialized(&world);
+    probed_ = world != 0 ? MPI_COMM_SELF : comm;
   }
 
   int rank() const noexcept override { return rank_; }
@@ -114,11 +121,18 @@ class MpiBootstrap final : public Bootstrap {
 
   void poke() override {
     int flag = 0;
-    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, MPI_STATUS_IGNORE);
+    const MPI_Comm probed = probed_.load(std::memory_order_relaxed);
+    if (probed == MPI_COMM_NULL) return;
+    PMPI_Iprobe(MPI_ANY_SOURCE, kNobodysTag, probed, &flag, MPI_STATUS_IGNORE);
+  }
+
+  void detach() override {
+    if (probed_.load(std::memory_order_relaxed) == comm_) probed_ = MPI_COMM_NULL;
   }
 
  private:
   MPI_Comm comm_;
+  std::atomic<MPI_Comm> probed_{MPI_COMM_NULL};
   MPI_Request request_ = MPI_REQUEST_NULL;
   int rank_ = 0;
   int size_ = 1;

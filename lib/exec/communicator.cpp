@@ -37,6 +37,7 @@ Communicator::~Communicator() = default;
 // Without the lock: MPI may free the communicator inside a call that this class makes under it.
 void Communicator::detach() {
   detached_ = true;
+  bootstrap_->detach();
 }
 
 bool Communicator::set_up() {
@@ -339,7 +340,7 @@ void Communicator::poke() {
   if (++pokes_ % kLooksPerPoke != 0) return;
   serve_all();
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || detached_) return;
+  if (!lock.owns_lock()) return;
   bootstrap_->poke();
   const double now = now_seconds();
   if (now < next_misfit_look_) return;

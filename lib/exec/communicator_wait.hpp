@@ -16,7 +16,7 @@ class Communicator::Wait final : public WaitContext {
   void poke() override {
     serve_all();
     const std::unique_lock lock(owner_.mutex_, std::try_to_lock);
-    if (lock.owns_lock() && !owner_.detached_) owner_.bootstrap_->poke();
+    if (lock.owns_lock()) owner_.bootstrap_->poke();
   }
   void sleep(double seconds, bool (*ready)(void*), void* look) override {
     if (!owner_.shared_.load(std::memory_order_acquire)) return; // nobody could wake this rank

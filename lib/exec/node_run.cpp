@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lib/base/inside.hpp"
+
 namespace ferry::core {
 
 NodeChannel::NodeChannel(
@@ -108,6 +110,7 @@ bool NodeRun::exchange() {
     if (sends && round.sends_of_mates && !all_reached(&NodeWords::filled, number(exchanged_))) {
       return false;
     }
+    if (inside.mpi_closed) return false;
     exchange.start();
     exchanging_ = true;
   }

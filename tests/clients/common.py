@@ -63,7 +63,8 @@ class Apt:
         (folder / "sources.list").write_text(
             f"deb-src http://deb.debian.org/debian {name} main\n"
             f"deb http://deb.debian.org/debian {name} main\n", encoding="utf-8")
-        if not any(folder.glob("lists/*_Sources*")) and self("update") != 0:
+        listed = any(folder.glob("lists/*_Sources*")) and any(folder.glob("lists/*_Packages*"))
+        if not listed and self("update") != 0:
             skip("the lists of Debian cannot be fetched; is there a network?")
 
     def __call__(self, *arguments):
@@ -107,7 +108,7 @@ class Apt:
 
 
 def build(command, folder, log="build.log", **environment):
-    print("building:", " ".join(map(str, command)))
+    print("building:", " ".join(map(str, command[:3])), flush=True)
     with open(pathlib.Path(folder) / log, "a", encoding="utf-8") as out:
         done = subprocess.run(command, cwd=folder, env=os.environ | environment, stdout=out,
                               stderr=subprocess.STDOUT, timeout=1500)

@@ -6,19 +6,19 @@ import re
 
 import common
 
-# Problems of mpi-bench: complex and real, in place and out of place, transposed, sizes that do not
-# divide, and one that is large enough for MPI_Alltoall to matter.
-PROBLEMS = ["cif1024x64", "cob60x14", "crf12x13x14", "orf64x32", "irb12x18x10", "k30o01x20o10",
-            "t[cof32x20", "obc8192"]
-TIMED = "cif512x512"
+# Problems of mpi-bench: complex and real, in place and out of place, forth and back, sizes that the
+# ranks do not divide; and one whose transposition may be an MPI_Alltoall.
+PROBLEMS = ["icf1024x64", "ocb60x14", "ocf12x13x14", "orf64x32", "irb12x18x10", "ocb8192"]
+TIMED = "ocf512x512"
 
 
 def compile_all(source, libraries, program):
     """The parallel part and its bench, without the long list of serial transforms."""
     if program.exists():
         return
-    common.build(["./configure", "--enable-mpi", "--disable-fortran", "--disable-doc", "CC=gcc",
-                  "MPICC=mpicc.mpich"], source)
+    if not (source / "config.h").exists():
+        common.build(["./configure", "--enable-mpi", "--disable-fortran", "--disable-doc", "CC=gcc",
+                      "MPICC=mpicc.mpich"], source)
     common.build(["make", "-C", "libbench2", "-j2"], source)
     left_out = {"f03-wrap.c", "testsched.c", "mpi-bench.c"}
     parts = [path for path in sorted((source / "mpi").glob("*.c")) if path.name not in left_out]
@@ -32,12 +32,13 @@ def compile_all(source, libraries, program):
 
 
 def verify(ranks, program, folder, ferry):
-    return common.Run(ranks, [program, *(f"-y{problem}" for problem in PROBLEMS)], folder, ferry)
+    checks = [f"-y{problem}" for problem in PROBLEMS]
+    return common.Run(ranks, [program, "--verbose=1", *checks], folder, ferry)
 
 
 def figures(run):
     """The errors that the checks saw, problem by problem."""
-    return [float(number) for number in re.findall(r"\b\d\.\d+e[-+]\d+\b", run.out)]
+    return [float(number) for number in re.findall(r"\b\d(?:\.\d+)?e[-+]\d+\b", run.out)]
 
 
 def main():
@@ -53,7 +54,7 @@ def main():
             for ferry in (False, True):
                 run = verify(ranks, program, folder, ferry)
                 seen = figures(run)
-                if run.code != 0 or len(seen) < len(PROBLEMS) or max(seen) > 1e-12:
+                if run.code != 0 or len(seen) < 3 * len(PROBLEMS) or max(seen) > 1e-12:
                     faults.append(f"{ranks} ranks, Ferry {ferry}: {run.out[-800:]}{run.err[-800:]}")
         without = common.Run(2, [program, "-opatient", TIMED], folder, False)
         with_ferry = common.Run(2, [program, "-opatient", TIMED], folder, True)

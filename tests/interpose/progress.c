@@ -68,6 +68,31 @@ static void rendezvous_behind_collective(void) {
   free(message);
 }
 
+/* The same with a collective that is under way on a communicator which was freed. */
+static void rendezvous_behind_freed_communicator(void) {
+  MPI_Comm dup;
+  MPI_Request request, gather;
+  char* message = calloc(4, kBytes);
+  int all[64];
+  if (size >= 2) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+    MPI_Allgather(&rank, 1, MPI_INT, all, 1, MPI_INT, dup);
+    memset(all, -1, sizeof all);
+    if (rank == 0) {
+      memset(message, 5, 4 * kBytes);
+      MPI_Send(message, 4 * kBytes, MPI_CHAR, 1, 3, MPI_COMM_WORLD);
+    }
+    if (rank == 1) MPI_Irecv(message, 4 * kBytes, MPI_CHAR, 0, 3, MPI_COMM_WORLD, &request);
+    MPI_Iallgather(&rank, 1, MPI_INT, all, 1, MPI_INT, dup, &gather);
+    MPI_Comm_free(&dup);
+    MPI_Wait(&gather, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(rank > 1 || message[4 * kBytes - 1] == 5);
+    for (int from = 0; from < size; ++from) CHECK(all[from] == from);
+  }
+  free(message);
+}
+
 /* Three communicators, and each rank takes them in another order (case 63). */
 static void other_order(void) {
   enum { kComms = 3 };
@@ -108,6 +133,7 @@ int main(int argc, char** argv) {
   exchange_then_message(0);
   exchange_then_message(1);
   rendezvous_behind_collective();
+  rendezvous_behind_freed_communicator();
   other_order();
   free(out);
   free(in);

@@ -93,6 +93,27 @@ def shared_heap():
         check(f"heap {settings}", code == 0 and path in told, told)
 
 
+COUNTED = ("Alltoall Alltoallv Alltoallw Allgather Allgatherv Bcast Gather Gatherv Scatter Scatterv "
+           "Allreduce Reduce Reduce_scatter Reduce_scatter_block").split()
+HANDLES = ("Start Startall Wait Waitall Waitany Waitsome Test Testall Testany Testsome Request_free "
+           "Request_get_status Cancel Alloc_mem Free_mem").split()
+
+
+def symbols():
+    """Every form of every collective under both names, and nothing that a program may miss."""
+    names = set(HANDLES)
+    for name in COUNTED + ["Barrier"]:
+        forms = [name, "I" + name.lower(), name + "_init"]
+        names |= set(forms + [form + "_c" for form in forms if name != "Barrier"])
+    expected = {prefix + name for prefix in ("MPI_", "PMPI_") for name in names}
+    _, preload, _ = run([FERRY_RUN, "--print"])
+    _, listed, _ = run(["nm", "-D", "--defined-only", preload.strip()])
+    exported = {line.split()[-1] for line in listed.splitlines()}
+    exported = {name for name in exported if not name.startswith("ferry_")}
+    expected.add("ucp_worker_progress")
+    check("symbols", exported == expected, sorted(exported ^ expected))
+
+
 def options():
     code, out, _ = run([FERRY_RUN, "--help"])
     check("--help", code == 0 and out.startswith("Usage: ferry-run"), out)
@@ -142,7 +163,7 @@ def open_mpi():
         check("a program of Open MPI", seen[0] == 127 and "linked with Open MPI" in seen[2], seen)
 
 
-for part in (tallies, off, wrong_variable, tools, shared_heap, options, moved, open_mpi):
+for part in (tallies, off, wrong_variable, tools, shared_heap, symbols, options, moved, open_mpi):
     part()
 print("\n".join(faults) or "all as told")
 sys.exit(1 if faults else 0)
