@@ -92,9 +92,7 @@ class MpiBootstrap final : public Bootstrap {
   explicit MpiBootstrap(MPI_Comm comm) : comm_(comm) {
     PMPI_Comm_rank(comm, &rank_);
     PMPI_Comm_size(comm, &size_);
-    int world = 0; // a session has no MPI_COMM_SELF
-    PMPI_Initialized(&world);
-    probed_ = world != 0 ? MPI_COMM_SELF : comm;
+    probed_ = comm;
   }
 
   int rank() const noexcept override { return rank_; }
@@ -127,7 +125,9 @@ class MpiBootstrap final : public Bootstrap {
   }
 
   void detach() override {
-    if (probed_.load(std::memory_order_relaxed) == comm_) probed_ = MPI_COMM_NULL;
+    int world = 0; // a session has none; probes of MPI_COMM_SELF would make no progress
+    PMPI_Initialized(&world);
+    probed_ = world != 0 && comm_ != MPI_COMM_WORLD ? MPI_COMM_WORLD : MPI_COMM_NULL;
   }
 
  private:
