@@ -16,6 +16,7 @@
 #include <ferry/ferry.hpp>
 
 #include "apps/ferry-bench/crew.hpp"
+#include "apps/ferry-bench/device/run.hpp"
 #include "apps/ferry-bench/options.hpp"
 #include "apps/ferry-bench/plot.hpp"
 #include "apps/ferry-bench/report.hpp"
@@ -122,6 +123,13 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   int status = 0;
+#ifdef FERRY_DEVICE_BENCH
+  if (wants_device(argc, argv)) {
+    status = run_device(argc, argv, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return status;
+  }
+#endif
   {
     const Crew crew(MPI_COMM_WORLD);
     try {

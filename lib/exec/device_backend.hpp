@@ -68,7 +68,7 @@ class DeviceBackend {
   // that mix host and device memory. Throws Failure.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   // Collective over the team: some rank has device memory in this call; ranks with host memory only
-  // take part. Throws Failure alike on all ranks.
+  // take part. The team outlives the plan. Throws Failure alike on all ranks.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(
       const CollectiveDesc& desc, DeviceTeam& team) = 0;
   // Lines for `ferry-info`: what was found, and why not more.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <cstdio>
 #include <utility>
 
 #include "device/platform.hpp"
@@ -12,6 +13,7 @@
 #include "lib/nvidia/check.hpp"
 #include "lib/nvidia/driver.hpp"
 #include "lib/nvidia/hip_on_cuda.hpp"
+#include "lib/nvidia/watch.hpp"
 
 namespace ferry::nvidia {
 
@@ -26,12 +28,13 @@ constexpr double kAbortSeconds = 1; // for kernels that are told to give up
 StreamPlan::StreamPlan(const Blocks& blocks, Wiring wiring, core::DeviceTeam& team)
     : blocks_(blocks),
       wiring_(std::move(wiring)),
-      team_name_(team.name()),
+      team_(team),
       queues_(std::make_unique<Queues>()) {
   stream_words_ = StreamWords(wiring_.started, patience());
 }
 
 StreamPlan::~StreamPlan() {
+  if (watched_) Watch::instance().remove(this);
   settle();
 }
 
@@ -111,6 +114,21 @@ void StreamPlan::start_on_stream(void* stream) {
   if (captured) return;
   check_runtime(hipEventRecord(queues_->last.get(), target), "cudaEventRecord");
   on_stream_ = true;
+  if (!watched_) Watch::instance().add(this, [this] { return look_after_stream(); });
+  watched_ = true;
+}
+
+// By the thread of the watch. The event is asked, not waited for: most starts end long before.
+bool StreamPlan::look_after_stream() {
+  const DeviceScope scope(wiring_.device); // this thread has chosen none
+  if (hipEventQuery(queues_->last.get()) != hipErrorNotReady) return true;
+  const core::Status peers = team_.check_alive();
+  if (peers.ok()) return true;
+  std::fprintf(
+      stderr, "ferry: %s on %s, started on a stream: %s\n", core::name_of(blocks_.desc.operation),
+      team_.name().c_str(), peers.cause.c_str());
+  device::store_release(&queues_->control->abort, std::uint32_t{1});
+  return false;
 }
 
 core::Poll StreamPlan::progress() {
@@ -131,7 +149,7 @@ core::Poll StreamPlan::progress() {
 std::string StreamPlan::missing() const {
   return fmt::format(
       "{} on {}, start {}: a peer has not come to it on its GPU",
-      core::name_of(blocks_.desc.operation), team_name_, started_);
+      core::name_of(blocks_.desc.operation), team_.name(), started_);
 }
 
 void StreamPlan::fail(core::Status status) {

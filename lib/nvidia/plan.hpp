@@ -58,15 +58,17 @@ class StreamPlan : public core::DevicePlan {
 
   void follow_default_stream();
   [[nodiscard]] bool busy() const;
+  [[nodiscard]] bool look_after_stream();
   void settle();
   void fail(core::Status status);
 
-  const std::string team_name_;
+  core::DeviceTeam& team_;
   std::unique_ptr<Queues> queues_;
   std::uint64_t started_ = 0;
   std::uint64_t armed_ = 0;
   std::uint32_t looks_ = 0;
   bool on_stream_ = false;
+  bool watched_ = false;
   core::Status status_;
 };
 

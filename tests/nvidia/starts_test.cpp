@@ -23,6 +23,8 @@ using nvidia::check_runtime;
 using nvidia::Path;
 using nvidia::Row;
 
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
 struct Setting {
   Path path;
   std::uint64_t bytes;
@@ -162,15 +164,36 @@ int run_armed(Rig& rig, const Setting& setting) {
   return 0;
 }
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-
 void check_all_good(const std::vector<int>& results) {
   for (std::size_t rank = 0; rank < results.size(); ++rank) {
     CHECK_MESSAGE(results[rank] == 0, "rank ", rank, " returned ", results[rank]);
   }
 }
 
+// Rank 1 ends without ever starting; rank 0's stream comes to its end all the same.
+int run_abandoned(Rig& rig, const Setting& setting) {
+  if (setting.rounds == 0) return 0;
+  rig.plan().start_on_stream(rig.stream());
+  check_runtime(hipStreamSynchronize(rig.stream()), "cudaStreamSynchronize");
+  return 0;
+}
+
 } // namespace
+
+TEST_CASE("pair: a start on a stream whose peer has ended gives up") {
+  Job job;
+  job.set_up = [](int) { setenv("CUDA_MODULE_LOADING", "EAGER", 1); };
+  job.body = [](ProcessTeam& team) {
+    const Setting setting{Path::push, kMiB, team.rank() == 0 ? 1 : 0};
+    Rig rig(team, setting);
+    team.barrier();
+    if (team.rank() == 1) return 3; // not 0: the parent then calls it dead
+    return run_abandoned(rig, setting);
+  };
+  const std::vector<int> results = run_job(job);
+  CHECK(results[0] == 0);
+  CHECK(results[1] == 3);
+}
 
 TEST_CASE("pair: starts on a stream") {
   check_all_good(run_pair({Path::words, 4096, 2000}, run_stream));
