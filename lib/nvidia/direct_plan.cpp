@@ -26,7 +26,7 @@ class DirectPlan final : public StreamPlan {
     }
     fill_args();
     list_lanes();
-    make_sides(lanes_.size());
+    make_sides(lanes_.size() + 1);
   }
 
   [[nodiscard]] std::string explain() const override {
@@ -39,8 +39,8 @@ class DirectPlan final : public StreamPlan {
       how = fmt::format("kernel: {} workgroups store into the peers' memory", args_.push_blocks);
     } else {
       how = fmt::format(
-          "engines: {} copies a peer; a kernel moves {} % and what stays", wiring_.row.lanes,
-          wiring_.row.kernel_percent);
+          "engines: {} copies a peer; a kernel moves {} %{}", wiring_.row.lanes,
+          wiring_.row.kernel_percent, wiring_.row.own_blocks != 0 ? " and what stays" : "");
     }
     const std::string note = wiring_.note.empty() ? "" : "; " + wiring_.note;
     return fmt::format("{}; {} bytes a block{}", how, wiring_.largest, note);
@@ -144,9 +144,19 @@ class DirectPlan final : public StreamPlan {
           "cudaMemcpyAsync");
       stream_words_.raise(side(i), {&lane.arrived, 1}, {});
     }
-    launch_push(args_, stream);
+    move_own(side(lanes_.size()));
     join(stream);
     stream_words_.wait(stream, arrived_, {});
+  }
+
+  // On a stream of high priority: the kernels of the program let its workgroups in first.
+  void move_own(hipStream_t stream) {
+    launch_push(args_, stream);
+    if (args_.own_source == nullptr || args_.own_blocks + args_.push_blocks != 0) return;
+    check_runtime(
+        hipMemcpyAsync(
+            args_.own_target, args_.own_source, args_.own_bytes, hipMemcpyDefault, stream),
+        "cudaMemcpyAsync");
   }
 
   ExchangeArgs args_;

@@ -127,6 +127,12 @@ TEST_CASE("pair: engines, nothing by the kernel") {
   check_all_good(run_grid_job(2, everything_by(Path::engines, 0), 64 * kMiB));
 }
 
+TEST_CASE("pair: engines alone") {
+  std::vector<Row> rows = everything_by(Path::engines, 0);
+  for (Row& row : rows) row.push_blocks = row.own_blocks = 0;
+  check_all_good(run_grid_job(2, rows, 64 * kMiB));
+}
+
 TEST_CASE("several ranks share a GPU") {
   Job job;
   job.ranks = 4;
