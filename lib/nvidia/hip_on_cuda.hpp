@@ -17,12 +17,14 @@ using hipIpcMemHandle_t = cudaIpcMemHandle_t;
 using hipGraph_t = cudaGraph_t;
 using hipGraphExec_t = cudaGraphExec_t;
 using hipStreamCaptureStatus = cudaStreamCaptureStatus;
+using hipStreamCaptureMode = cudaStreamCaptureMode;
 
 inline constexpr auto hipSuccess = cudaSuccess;
 inline constexpr auto hipErrorNotReady = cudaErrorNotReady;
 inline constexpr auto hipErrorHostMemoryAlreadyRegistered = cudaErrorHostMemoryAlreadyRegistered;
 inline constexpr auto hipErrorPeerAccessAlreadyEnabled = cudaErrorPeerAccessAlreadyEnabled;
 inline constexpr auto hipMemcpyDefault = cudaMemcpyDefault;
+inline constexpr auto hipStreamCaptureModeRelaxed = cudaStreamCaptureModeRelaxed;
 inline constexpr auto hipStreamCaptureStatusNone = cudaStreamCaptureStatusNone;
 inline constexpr unsigned hipStreamNonBlocking = cudaStreamNonBlocking;
 inline const cudaStream_t hipStreamLegacy = cudaStreamLegacy;
@@ -75,6 +77,7 @@ FERRY_HIP_CALL(EventCreateWithFlags)
 FERRY_HIP_CALL(EventDestroy)
 FERRY_HIP_CALL(EventRecord)
 FERRY_HIP_CALL(EventQuery)
+FERRY_HIP_CALL(ThreadExchangeStreamCaptureMode)
 
 #undef FERRY_HIP_CALL
 #undef FERRY_HIP_CALL_AS

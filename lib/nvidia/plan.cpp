@@ -121,6 +121,9 @@ void StreamPlan::start_on_stream(void* stream) {
 // By the thread of the watch. The event is asked, not waited for: most starts end long before.
 bool StreamPlan::look_after_stream() {
   const DeviceScope scope(wiring_.device); // this thread has chosen none
+  // What is asked here must not spoil a capture that the program is making.
+  hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+  hipThreadExchangeStreamCaptureMode(&mode);
   if (hipEventQuery(queues_->last.get()) != hipErrorNotReady) return true;
   const core::Status peers = team_.check_alive();
   if (peers.ok()) return true;

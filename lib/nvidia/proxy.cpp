@@ -154,6 +154,8 @@ bool Proxy::look() {
 
 void Proxy::run(const std::stop_token& stop) {
   hipSetDevice(device_);
+  hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed; // captures of the program go on
+  hipThreadExchangeStreamCaptureMode(&mode);
   double last = core::now_seconds();
   auto nap = kFirstNap;
   std::unique_lock lock(mutex_);
