@@ -10,6 +10,7 @@
 #include "lib/amd/exchange.hpp"
 #include "lib/amd/kernel_setup.hpp"
 #include "lib/amd/selection.hpp"
+#include "lib/amd/self_test.hpp"
 #include "lib/amd/staging_plan.hpp"
 #include "lib/config/config.hpp"
 
@@ -248,6 +249,10 @@ std::string AmdBackend::describe() {
     text += fmt::format("no queues by the kernel: {}\n", devices_.kfd.missing);
   }
   return text;
+}
+
+std::string AmdBackend::self_test() {
+  return amd::self_test(devices_);
 }
 
 BackendOptions options_of_environment() {

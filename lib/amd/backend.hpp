@@ -33,6 +33,7 @@ class AmdBackend final : public core::DeviceBackend {
   [[nodiscard]] std::unique_ptr<core::DevicePlan> make_plan(
       const core::CollectiveDesc& desc, core::DeviceTeam& team) override;
   [[nodiscard]] std::string describe() override;
+  [[nodiscard]] std::string self_test() override;
 
   [[nodiscard]] Devices& devices() { return devices_; }
   [[nodiscard]] BackendOptions& options() { return options_; }

@@ -69,7 +69,10 @@ HsaQueue::HsaQueue(
 // The signal must outlive the copies that lower it.
 HsaQueue::~HsaQueue() {
   constexpr double kSeconds = 2;
-  const auto look = [this] { return copies_landed() ? core::Poll::ready : core::Poll::pending; };
+  const auto look = [this] {
+    const bool under_way = runtime_.api().signal_load(copying_) > 0; // below 0: it failed
+    return under_way ? core::Poll::pending : core::Poll::ready;
+  };
   if (wait_patiently([this] { return name(); }, kSeconds, look).ok())
     runtime_.api().signal_destroy(copying_);
 }

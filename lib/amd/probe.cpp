@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "device/packet_build.hpp"
 #include "lib/amd/exchange.hpp"
@@ -19,7 +20,7 @@ constexpr std::uint64_t kSizes[] = {8, 4096, 16 * 1024 + 8, 64 * 1024};
 constexpr std::uint64_t kSlot = 96 * 1024;
 static_assert(std::accumulate(std::begin(kSizes), std::end(kSizes), std::uint64_t{0}) <= kSlot);
 constexpr std::uint64_t kWord = 64;
-constexpr double kSeconds = 5;
+constexpr double kSeconds = 4;
 constexpr std::size_t kStamps = kSlot / sizeof(std::uint64_t);
 
 std::uint64_t stamp(int rank, std::uint64_t index) {
@@ -42,9 +43,9 @@ class Trial {
  public:
   explicit Trial(std::vector<std::uint32_t>& dwords) : dwords_(dwords) {}
 
-  void copies(std::uint64_t to, std::uint64_t from) {
+  void copies(std::uint64_t to, std::uint64_t from, std::span<const std::uint64_t> sizes) {
     std::uint64_t at = 0;
-    for (const std::uint64_t bytes : kSizes) {
+    for (const std::uint64_t bytes : sizes) {
       device::CopyPacket copy;
       add(Packets::copy(copy, to + at, from + at, bytes), copy);
       at += bytes;
@@ -78,40 +79,16 @@ class Trial {
   std::vector<std::uint32_t>& dwords_;
 };
 
-struct Route {
-  std::uint64_t to; // slot of this rank in the arena of the peer
-  std::uint64_t from; // stamps
-  std::uint64_t peer_word;
-  std::uint64_t own_word; // that this queue raises itself, and polls
-  const std::uint64_t* mark;
-};
-
 template <Generation G>
-std::vector<std::uint32_t> packets_of(const Route& route) {
+std::vector<std::uint32_t> packets_of(const ProbeRoute& route) {
   std::vector<std::uint32_t> dwords;
   Trial<G> trial(dwords);
-  trial.copies(route.to, route.from);
+  trial.copies(route.to, route.from, route.sizes);
   trial.raise(route.peer_word);
   trial.raise(route.own_word);
   trial.hold(route.own_word);
   trial.tell(route.mark);
   return dwords;
-}
-
-std::vector<std::uint32_t> packets_of(Generation generation, const Route& route) {
-  switch (generation) {
-    case Generation::gfx90a:
-      return packets_of<Generation::gfx90a>(route);
-    case Generation::gfx942:
-      return packets_of<Generation::gfx942>(route);
-    case Generation::gfx950:
-      return packets_of<Generation::gfx950>(route);
-    case Generation::gfx1250:
-      return packets_of<Generation::gfx1250>(route);
-    case Generation::software:
-      break;
-  }
-  return packets_of<Generation::software>(route);
 }
 
 bool told(const std::uint64_t* mark) {
@@ -123,8 +100,8 @@ void watch(const std::vector<ProbeQueue>& queues, const ProbeGround& ground) {
   const auto look = [&] {
     bool all = true;
     for (std::size_t i = 0; i < queues.size(); ++i) {
-      (void)queues[i].queue->progress();
-      all &= told(ground.marks[i]);
+      const bool stands_still = !queues[i].queue->progress().ok();
+      all &= stands_still || told(ground.marks[i]);
     }
     return all ? core::Poll::ready : core::Poll::pending;
   };
@@ -145,6 +122,22 @@ std::uint8_t look_at(const Devices& devices, const std::byte* slot, int sender) 
 }
 
 } // namespace
+
+std::vector<std::uint32_t> probe_packets(Generation generation, const ProbeRoute& route) {
+  switch (generation) {
+    case Generation::gfx90a:
+      return packets_of<Generation::gfx90a>(route);
+    case Generation::gfx942:
+      return packets_of<Generation::gfx942>(route);
+    case Generation::gfx950:
+      return packets_of<Generation::gfx950>(route);
+    case Generation::gfx1250:
+      return packets_of<Generation::gfx1250>(route);
+    case Generation::software:
+      break;
+  }
+  return packets_of<Generation::software>(route);
+}
 
 std::size_t probe_arena_bytes(int ranks) {
   return (static_cast<std::size_t>(ranks) + 1) * kSlot;
@@ -169,9 +162,10 @@ std::vector<std::string> probe_queues(
   for (std::size_t i = 0; i < queues.size(); ++i) {
     const auto peer = static_cast<std::size_t>(queues[i].peer);
     const std::uint64_t word = (ranks + peer) * kWord;
-    const auto dwords = packets_of(
-        generation, {ground.arenas[peer] + (1 + me) * kSlot, ground.arenas[me],
-                     ground.words[peer] + me * kWord, ground.words[me] + word, ground.marks[i]});
+    const auto dwords = probe_packets(
+        generation,
+        {ground.arenas[peer] + (1 + me) * kSlot, ground.arenas[me], ground.words[peer] + me * kWord,
+         ground.words[me] + word, ground.marks[i], kSizes});
     const device::SingleProducer producer(queues[i].queue->ring());
     const device::PacketSpan span{dwords.data(), dwords.size()};
     sent[peer] = device::submit(producer, &span, 1) ? 1 : 2;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,19 @@ struct ProbeGround {
 
 // Before the place of the arena is told. Throws Failure.
 void stamp_arena(const Devices& devices, std::byte* arena, int rank);
+
+// One trial: copies that lie one behind the other, a word of the peer and an own one that go up, a
+// poll of the own one, and a mark for the host.
+struct ProbeRoute {
+  std::uint64_t to = 0;
+  std::uint64_t from = 0;
+  std::uint64_t peer_word = 0;
+  std::uint64_t own_word = 0;
+  const std::uint64_t* mark = nullptr;
+  std::span<const std::uint64_t> sizes;
+};
+[[nodiscard]] std::vector<std::uint32_t> probe_packets(
+    device::Generation generation, const ProbeRoute& route);
 
 struct ProbeQueue {
   SdmaQueue* queue = nullptr;

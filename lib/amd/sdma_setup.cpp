@@ -17,7 +17,7 @@ using core::Status;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMostQueues = kPage / sizeof(std::uint64_t); // marks of a page
 // Queues whose trial failed are replaced on other engines, so many times.
-constexpr int kTrials = 8;
+constexpr int kTrials = 4;
 
 // A buffer of a rank: where it begins in the allocation that holds it.
 struct SharedBuffer {

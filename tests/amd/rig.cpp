@@ -83,9 +83,9 @@ Rig::Rig(const RigSettings& settings) {
   kernel.model = settings.model;
   kernel.folder = folder_.path();
   kernel.seed = static_cast<std::uint64_t>(team_.rank()) + 1;
-  kernel.faults = settings.faults;
   kernel_ = std::make_unique<FakeKernel>(kernel);
   rocr_ = std::make_unique<FakeRocr>(*kernel_, settings.rocr);
+  kernel_->set_faults(settings.faults);
   amd::HipApi hip = FakeRocr::hip();
   if (settings.kernels) hip.modules = fake_hip_modules();
   backend_ = std::make_unique<amd::AmdBackend>(*kernel_, rocr_->hsa(), hip, settings.options);
@@ -132,7 +132,7 @@ unsigned char pattern_byte(int iteration, int sender, int receiver, std::size_t 
 }
 
 core::Status finish(core::DevicePlan& plan) {
-  constexpr double kMinute = 10;
+  constexpr double kMinute = 60;
   const core::Status status =
       amd::wait_patiently([&] { return plan.missing(); }, kMinute, [&] { return plan.progress(); });
   return status.ok() ? plan.status() : status;

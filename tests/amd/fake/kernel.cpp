@@ -70,6 +70,11 @@ FakeKernel::~FakeKernel() {
   ::munmap(machine_, sizeof(MachineState));
 }
 
+void FakeKernel::set_faults(const FakeFaults& faults) {
+  const std::lock_guard lock(mutex_);
+  settings_.faults = faults;
+}
+
 int FakeKernel::open(const char* path, int /*flags*/) {
   const std::lock_guard lock(mutex_);
   const std::string name = path;

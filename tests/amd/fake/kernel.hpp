@@ -31,11 +31,11 @@ struct FakeFaults {
   std::uint32_t minor = 17; // of the interface
   int open_error = 0; // of /dev/kfd: errno
   bool no_shared_descriptor = false; // as without libdrm
-  std::map<unsigned long, int> errors; // errno by number of the ioctl
-  std::set<NodeEngine> full; // engines with no queue left
-  std::set<NodeEngine> hanging; // take packets and do nothing
-  std::set<NodeEngine> hanging_above; // hang at the first copy of more than 16 KiB
-  std::set<NodeEngine> cutting; // leave out the last byte of copies of more than 16 KiB
+  std::map<unsigned long, int> errors = {}; // errno by number of the ioctl
+  std::set<NodeEngine> full = {}; // engines with no queue left
+  std::set<NodeEngine> hanging = {}; // take packets and do nothing
+  std::set<NodeEngine> hanging_above = {}; // hang at the first copy of more than 16 KiB
+  std::set<NodeEngine> cutting = {}; // leave out the last byte of copies of more than 16 KiB
 };
 
 struct FakeSettings {
@@ -70,7 +70,8 @@ class FakeKernel final : public amd::System {
   int descriptor_in_use(int descriptor) override;
   std::string sysfs() const override { return settings_.folder + "/sys"; }
 
-  [[nodiscard]] FakeSettings& settings() { return settings_; }
+  // From now on. The runtime of the process has opened what it needs before.
+  void set_faults(const FakeFaults& faults);
   [[nodiscard]] const GpuModel& model() const { return model_; }
   [[nodiscard]] MachineState& machine() { return *machine_; }
 

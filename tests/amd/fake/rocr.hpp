@@ -24,9 +24,9 @@
 namespace ferry::test {
 
 struct RocrSettings {
-  std::set<int> hidden; // nodes
+  std::set<int> hidden = {}; // nodes
   bool knows_engines = true; // an older release does not
-  std::set<NodeEngine> failing; // engines whose copies fail
+  std::set<NodeEngine> failing = {}; // engines whose copies fail
   bool no_attach = false; // handles of other processes cannot be mapped
 };
 
