@@ -17,18 +17,22 @@
 #include <ferry/ferry.h>
 
 #include "../device/packet_print.hpp"
+#include "ferry-info-selftest.hpp"
 
 namespace {
 
 constexpr int kUsageError = 2;
 
 constexpr const char* kHelp =
-    "Usage: ferry-info [--env [--markdown] | --table] [--json]\n"
+    "Usage: ferry-info [--selftest] [--env [--markdown] | --table] [--json]\n"
     "       ferry-info --decode FILE|- [--generation NAME]\n"
     "Tells what this machine offers: cores, memory, ways to share it, engines. Needs no mpiexec.\n"
     "\n"
     "  --env       the environment variables of Ferry instead\n"
     "  --table     the sizes at which plans change, and where they come from, instead\n"
+    "  --selftest  tries each layer down to the copy engines of the GPUs here: a line for each "
+    "with\n"
+    "              pass, fail or skip, a figure and what to do; 1 if one fails, under a minute\n"
     "  --json      as JSON; of the table a file that FERRY_TABLE may name\n"
     "  --markdown  as a page of the documentation (with --env)\n"
     "  --version   the version of Ferry\n"
@@ -194,6 +198,8 @@ int main(int argc, char** argv) {
       question.topic = FERRY_TOPIC_ENVIRONMENT;
     else if (option == "--table")
       question.topic = FERRY_TOPIC_TABLE;
+    else if (option == "--selftest")
+      return self_test();
     else if (option == "--json")
       json = true;
     else if (option == "--markdown")

@@ -123,6 +123,7 @@ enum ferry_topic {
   FERRY_TOPIC_MACHINE = 1, /* what this machine offers */
   FERRY_TOPIC_ENVIRONMENT = 2, /* the configuration variables */
   FERRY_TOPIC_TABLE = 3, /* the sizes at which plans change; as JSON a file for FERRY_TABLE */
+  FERRY_TOPIC_SELF_TEST = 4, /* tries the GPUs of this machine, up to a minute; text only */
 };
 enum ferry_format {
   FERRY_FORMAT_TEXT = 1,

@@ -2,6 +2,8 @@
 // What Ferry tells about itself: explain, print, describe, errors.
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "collectives/table.hpp"
 #include "include/ferry/ferry.h"
@@ -9,6 +11,7 @@
 #include "lib/api/request.hpp"
 #include "lib/api/state.hpp"
 #include "lib/config/config.hpp"
+#include "lib/exec/device_memory.hpp"
 #include "lib/topology/machine.hpp"
 
 namespace ferry::core {
@@ -48,7 +51,25 @@ Format format_of(ferry_format format) {
   throw Failure(ErrorKind::argument, "unknown format", "use one of enum ferry_format");
 }
 
+// Each kind of GPU that there is a module for; who has none is told why.
+std::string describe_self_test() {
+  std::string text;
+  for (const auto& [kind, name] :
+       {std::pair{DeviceKind::nvidia, "NVIDIA"}, std::pair{DeviceKind::amd, "AMD"}}) {
+    std::string why;
+    DeviceBackend* const backend = device_backend(kind, &why);
+    if (backend == nullptr) {
+      text += std::string("skip no ") + name + " device: " + why + "\n";
+      continue;
+    }
+    const std::string lines = backend->self_test();
+    text += lines.empty() ? std::string("skip ") + name + ": its module has no self-test\n" : lines;
+  }
+  return text;
+}
+
 std::string describe(ferry_topic topic, ferry_format format) {
+  if (topic == FERRY_TOPIC_SELF_TEST && format == FERRY_FORMAT_TEXT) return describe_self_test();
   if (topic == FERRY_TOPIC_ENVIRONMENT) return describe_config(format_of(format));
   if (topic != FERRY_TOPIC_MACHINE && topic != FERRY_TOPIC_TABLE) {
     throw Failure(ErrorKind::argument, "unknown topic", "use one of enum ferry_topic");

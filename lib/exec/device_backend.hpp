@@ -73,8 +73,8 @@ class DeviceBackend {
       const CollectiveDesc& desc, DeviceTeam& team) = 0;
   // Lines for `ferry-info`: what was found, and why not more.
   [[nodiscard]] virtual std::string describe() = 0;
-  // Lines for `ferry-info --selftest`: each layer in order, "pass", "fail" or "skip" first, with the
-  // measured figure and what to do. Under a minute.
+  // Lines for `ferry-info --selftest`: each layer in order, "pass", "fail" or "skip" first, with
+  // the measured figure and what to do. Under a minute.
   [[nodiscard]] virtual std::string self_test() { return {}; }
 };
 

@@ -161,13 +161,16 @@ TEST_CASE("amd: a path that is demanded and fails is an error on every rank") {
   settings.options.path = amd::PathChoice::kfd;
   settings.faults.open_error = ENOENT;
   Rig rig(settings);
-  CHECK_THROWS_WITH_AS(
-      (void)run_trial(rig, kTrial),
-      "the path that FERRY_AMD_PATH demands fails; kernels would be faster for this size, but "
-      "there "
-      "are none; not kfd: rank 0: the AMD driver refuses to open /dev/kfd: No such file or "
-      "directory",
-      core::Failure);
+  std::string cause;
+  try {
+    (void)run_trial(rig, kTrial);
+  } catch (const core::Failure& failure) {
+    cause = failure.status().cause;
+  }
+  CHECK(cause.find("the path that FERRY_AMD_PATH demands fails; ") == 0);
+  const char* const reason =
+      "not kfd: rank 0: the AMD driver refuses to open /dev/kfd: No such file";
+  CHECK_MESSAGE(cause.find(reason) != std::string::npos, cause);
 }
 
 TEST_CASE("amd: ranks that make different calls all get an error") {

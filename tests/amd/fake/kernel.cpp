@@ -97,6 +97,9 @@ int FakeKernel::open(const char* path, int /*flags*/) {
 int FakeKernel::close(int descriptor) {
   const std::lock_guard lock(mutex_);
   if (files_.erase(descriptor) == 0) return -EBADF;
+  for (auto& [node, space] : spaces_) {
+    if (space.descriptor == descriptor) space.descriptor = -1; // free for the next
+  }
   return ::close(descriptor);
 }
 
