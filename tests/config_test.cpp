@@ -290,3 +290,21 @@ TEST_CASE(
   for (const Config* slot : seen) CHECK(slot == &ferry::core::config());
   CHECK(ferry::core::config() == first);
 }
+
+TEST_CASE("config: pretended nodes") {
+  const auto read = [](const char* text) {
+    return parse_config([&](const char* name) {
+             return std::string_view(name) == "FERRY_NODES" ? text : nullptr;
+           })
+        .nodes;
+  };
+  CHECK(read(nullptr) == ferry::core::NodeChoice{});
+  CHECK(read("real") == ferry::core::NodeChoice{});
+  CHECK(read("block:2") == ferry::core::NodeChoice{ferry::core::NodeOrder::block, 2});
+  CHECK(read("scatter:1024") == ferry::core::NodeChoice{ferry::core::NodeOrder::scatter, 1024});
+  for (const char* wrong :
+       {"", "block", "block:", "block:0", "block:x", "scatter:1025", "real:2"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(static_cast<void>(read(wrong)), ferry::core::Failure);
+  }
+}

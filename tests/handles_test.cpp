@@ -299,7 +299,9 @@ TEST_CASE("handles: explain gives one line '<path>: <why>', print gives the step
   CHECK(ferry_explain(flight.request, text, sizeof text) == MPI_SUCCESS);
   const std::string line = text;
   const std::string path = line.substr(0, line.find(": "));
-  CHECK_MESSAGE((path == "slots" || path == "engine" || path == "mpi" || path == "local"), line);
+  CHECK_MESSAGE(
+      (path == "slots" || path == "engine" || path == "mpi" || path == "local" || path == "nodes"),
+      line);
   CHECK(line.size() > path.size() + 2);
   CHECK(line.find('\n') == std::string::npos);
   std::memset(text, 'x', sizeof text);

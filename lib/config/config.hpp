@@ -11,6 +11,14 @@ enum class EngineChoice { inline_, threads };
 enum class SegmentChoice { auto_, memfd, shm };
 enum class CmaChoice { auto_, off };
 enum class AmdPathChoice { auto_, kfd, hsa, kernels, staging };
+enum class NodeOrder { real, block, scatter };
+
+// Nodes that tests pretend.
+struct NodeChoice {
+  NodeOrder order = NodeOrder::real;
+  int nodes = 1;
+  bool operator==(const NodeChoice&) const = default;
+};
 
 // A short text of its own, since Config is sent as bytes.
 struct PathText {

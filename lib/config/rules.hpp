@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "lib/config/config.hpp"
 
@@ -161,6 +162,38 @@ struct Paths {
 
 constexpr Paths paths() {
   return {};
+}
+
+// real, or an order with a number of nodes.
+struct NodesRule {
+  int most;
+
+  [[nodiscard]] std::optional<NodeChoice> read(std::string_view text) const {
+    if (text == "real") return NodeChoice{};
+    for (const auto& [name, order] : kOrders) {
+      if (text.size() <= name.size() || text.substr(0, name.size()) != name) continue;
+      const auto nodes = read_decimal<int>(text.substr(name.size()));
+      if (nodes && *nodes >= 1 && *nodes <= most) return NodeChoice{order, *nodes};
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::string allowed() const {
+    return fmt::format("real, block:N or scatter:N with N from 1 to {}", most);
+  }
+  [[nodiscard]] std::string write(const NodeChoice& value) const {
+    for (const auto& [name, order] : kOrders) {
+      if (value.order == order) return fmt::format("{}{}", name, value.nodes);
+    }
+    return "real";
+  }
+
+ private:
+  static constexpr std::pair<std::string_view, NodeOrder> kOrders[] = {
+      {"block:", NodeOrder::block}, {"scatter:", NodeOrder::scatter}};
+};
+
+constexpr NodesRule pretended_nodes(int most) {
+  return {most};
 }
 
 } // namespace ferry::core

@@ -54,6 +54,11 @@ bool Communicator::set_up() {
     lane_ = std::make_unique<Lane>(team_, layout, set_up_->take_lane_block());
     shared_.store(true, std::memory_order_release);
   }
+  if (auto found = set_up_->take_nodes()) {
+    nodes_ = std::make_unique<NodeTeam>(team_, *bootstrap_, std::move(*found));
+    // Ranks without mates have nobody to wake them.
+    shared_.store(nodes_->mates().size() > 1, std::memory_order_release);
+  }
   set_up_.reset();
   ready_ = true;
   return true;
@@ -78,11 +83,14 @@ void Communicator::post(LaneOp& op) {
     op.phase = LaneOp::Phase::complete;
     return;
   }
-  if (carried_by_mpi()) {
+  const bool settled = settled_ || op.desc.form == Form::blocking;
+  settled_ = settled;
+  if (carried_by_mpi() && !(settled && prepare_nodes(op))) {
     begin_mpi(op, &team_.topology.why_not_shared);
     note_busy();
     return;
   }
+  if (op.complete()) return; // its exchanges could not be set up
   queue_.push_back(&op);
   if (queue_.size() == 1) drive();
   if (!ready_ && !queue_.empty()) hold_.hold(comm_);
@@ -199,7 +207,11 @@ void Communicator::advance_stage(LaneOp& op) {
 
 // True when the operation at the front of the queue leaves it.
 bool Communicator::advance(LaneOp& op) {
-  if (lane_ == nullptr) return !inside.mpi_closed && hand_over(op);
+  if (lane_ == nullptr) {
+    if (inside.mpi_closed) return false; // goes on with the next look from outside
+    if (op.nodes == nullptr && op.desc.form == Form::blocking) prepare_nodes(op);
+    return op.nodes != nullptr ? advance_nodes(op) : hand_over(op);
+  }
   do {
     if (!op.stage_over) advance_stage(op);
     if (op.phase == LaneOp::Phase::mpi) {
@@ -235,6 +247,7 @@ void Communicator::serve() {
 void Communicator::fail(const Status& status) {
   broken_ = status;
   if (lane_ != nullptr) lane_->abandon();
+  if (nodes_ != nullptr) nodes_->abandon();
   for (LaneOp* op : queue_) {
     op->status = status;
     op->phase = LaneOp::Phase::complete;
@@ -254,6 +267,11 @@ void Communicator::fail(const Status& status) {
 
 std::string Communicator::missing(const LaneOp& op) const {
   if (op.phase == LaneOp::Phase::mpi) return "the MPI below on " + team_.name;
+  if (op.nodes != nullptr && op.phase == LaneOp::Phase::running) {
+    return fmt::format(
+        "{} on {}: waits for {}", name_of(op.desc.operation), team_.name,
+        op.nodes->missing(nodes_->mates()));
+  }
   if (lane_ != nullptr && op.phase != LaneOp::Phase::queued) {
     const bool stage = op.script != nullptr;
     return (stage ? std::string(name_of(op.script->whole().operation)) + ": " : std::string()) +
@@ -302,7 +320,8 @@ void Communicator::remember(LaneOp& op) {
   if (op.why == nullptr || op.told) return;
   op.told = true;
   last_path_ = op.path;
-  const std::uint64_t generation = lane_ != nullptr ? lane_->plan_generation() : 0;
+  std::uint64_t generation = lane_ != nullptr ? lane_->plan_generation() : 0;
+  if (nodes_ != nullptr) generation = nodes_->plan_generation();
   if (op.why != last_why_ || generation != last_generation_) {
     last_why_ = op.why;
     last_generation_ = generation;

@@ -13,6 +13,7 @@
 #include "lib/exec/active.hpp"
 #include "lib/exec/drive_lock.hpp"
 #include "lib/exec/lane.hpp"
+#include "lib/exec/node_team.hpp"
 #include "lib/exec/persistent.hpp"
 #include "lib/exec/set_up.hpp"
 
@@ -65,6 +66,10 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   bool set_up();
   bool advance(LaneOp& op);
   void advance_stage(LaneOp& op);
+  bool prepare_nodes(LaneOp& op);
+  bool advance_nodes(LaneOp& op);
+  bool compile_nodes(PersistentPlan& plan);
+  void compile_beyond(PersistentPlan& plan);
   void begin_script(LaneOp& op);
   bool end_stage(LaneOp& op);
   bool hand_over(LaneOp& op);
@@ -94,9 +99,14 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   Team team_;
   std::unique_ptr<SetUp> set_up_;
   std::unique_ptr<Lane> lane_;
+  std::unique_ptr<NodeTeam> nodes_; // ranks on several nodes: in place of the lane
+  // A call that waits for all ranks has been made here, so that all of them know the nodes at every
+  // call that follows.
+  bool settled_ = false;
+  std::atomic<bool> network_{false}; // the call in front waits for other nodes
   std::shared_ptr<ReductionScript> script_; // of the last blocking reduction
   bool ready_ = false;
-  std::atomic<bool> shared_{false}; // lane_ is there
+  std::atomic<bool> shared_{false}; // lane_ or nodes_ is there
   double next_misfit_look_ = 0;
   std::atomic<bool> detached_{false};
   Status broken_;

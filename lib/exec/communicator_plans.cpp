@@ -125,10 +125,11 @@ std::unique_ptr<PersistentPlan> Communicator::make_plan(const CollectiveDesc& de
     plan->compile_local();
     return plan;
   }
+  settled_ = true;
   finish_set_up(*plan);
   if (carried_by_mpi()) {
     plan->bounce("the MPI below takes host memory");
-    plan->compile_mpi(comm_, team_.topology.why_not_shared);
+    compile_beyond(*plan);
   } else if (desc.reduction != nullptr) {
     make_stages(*plan);
   } else {

@@ -20,6 +20,7 @@ class Communicator::Wait final : public WaitContext {
   }
   void sleep(double seconds, bool (*ready)(void*), void* look) override {
     if (!owner_.shared_.load(std::memory_order_acquire)) return; // nobody could wake this rank
+    if (owner_.network_.load(std::memory_order_relaxed)) return; // nor could another node
     sleep_on(owner_.team_.me().heap->header(), seconds, ready, look);
   }
   Status check_peers() override {

@@ -19,6 +19,8 @@
 
 namespace ferry::core {
 
+class NodeOp;
+
 // One blocking or non-blocking collective on its way.
 struct LaneOp {
   enum class Phase { queued, running, mpi, complete };
@@ -43,6 +45,7 @@ struct LaneOp {
   SlotRun slots;
   RingPlan* rings = nullptr;
   MpiPath mpi;
+  std::shared_ptr<NodeOp> nodes; // of a call over nodes
   int waits_for = 0;
 
   [[nodiscard]] bool complete() const { return phase == Phase::complete; }

@@ -8,9 +8,13 @@
 
 namespace ferry::core {
 
+// To this rank itself, and never started. With MPI_PROC_NULL MPICH 4.0.2 leaves something behind in
+// the request: a persistent collective that gets the same request after it never ends.
 void CommHold::hold(MPI_Comm comm) {
   if (token_ != MPI_REQUEST_NULL || comm == MPI_COMM_NULL) return;
-  PMPI_Send_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, comm, &token_);
+  int self = 0;
+  PMPI_Comm_rank(comm, &self);
+  PMPI_Send_init(nullptr, 0, MPI_BYTE, self, 0, comm, &token_);
 }
 
 void CommHold::release() {

@@ -51,6 +51,7 @@ void PersistentPlan::abandon(const Status& status) {
   broken_ = status;
   rings_.reset();
   block_ = nullptr;
+  if (nodes_ != nullptr) nodes_->memory->abandon();
 }
 
 Offer PersistentPlan::offer() const {
@@ -252,6 +253,18 @@ Status PersistentPlan::start_on_stream(void* stream) {
   return {};
 }
 
+void PersistentPlan::compile_nodes(
+    std::unique_ptr<NodeHandle> nodes, const std::vector<int>& mates) {
+  nodes_ = std::move(nodes);
+  mates_ = mates;
+  schedule_ = {};
+  schedule_.operation = desc_.operation;
+  schedule_.path = Path::nodes;
+  schedule_.rank = team_.rank();
+  schedule_.ranks = team_.ranks();
+  schedule_.why = nodes_->op->plan().why;
+}
+
 void PersistentPlan::compile_stages(
     std::unique_ptr<ReductionScript> script, std::vector<std::unique_ptr<PersistentPlan>> stages) {
   script_ = std::move(script);
@@ -294,10 +307,21 @@ void PersistentPlan::start(MPI_Comm comm) {
   }
   if (schedule_.path == Path::local) desc_.copy_own_block(0);
   if (schedule_.path == Path::mpi) mpi_.start(comm, desc_);
+  if (nodes_ != nullptr) nodes_->op->start();
   slots_open_ = channel_ != nullptr;
   rings_open_ = rings_ != nullptr;
   if (slots_open_) slot_run_.begin(slot_program_, epoch_, desc_);
   if (rings_open_) rings_->start();
+}
+
+Poll PersistentPlan::progress_nodes() {
+  if (inside.mpi_closed) return Poll::pending; // goes on with the next look from outside
+  try {
+    return nodes_->op->progress();
+  } catch (const Failure& failure) {
+    abandon(failure.status());
+    return Poll::ready;
+  }
 }
 
 Poll PersistentPlan::progress() {
@@ -310,6 +334,7 @@ Poll PersistentPlan::advance() {
   if (device_ != nullptr) return device_->progress();
   if (script_ != nullptr) return progress_stages();
   if (schedule_.path == Path::mpi) return mpi_.progress();
+  if (nodes_ != nullptr) return progress_nodes();
   if (slots_open_ && slot_run_.progress(*channel_) == Poll::ready) {
     channel_->complete(epoch_);
     slots_open_ = false;
@@ -333,6 +358,11 @@ std::string PersistentPlan::missing() const {
   if (device_ != nullptr) return device_->missing();
   if (script_ != nullptr && stage_ < stages_.size()) {
     return fmt::format("{}: {}", name_of(desc_.operation), stages_[stage_]->missing());
+  }
+  if (nodes_ != nullptr) {
+    return fmt::format(
+        "persistent {} on {}, start {}: waits for {}", name_of(desc_.operation), team_.name, epoch_,
+        nodes_->op->missing(mates_));
   }
   if (rings_ == nullptr && channel_ == nullptr && schedule_.path != Path::mpi) {
     return fmt::format(

@@ -8,6 +8,7 @@
 
 #include "lib/exec/device_backend.hpp"
 #include "lib/exec/lane.hpp"
+#include "lib/exec/node_team.hpp"
 
 namespace ferry::core {
 
@@ -36,6 +37,8 @@ class PersistentPlan {
   // Without sharing: one rank, or carried by the MPI below for the reason given.
   void compile_local();
   void compile_mpi(MPI_Comm comm, const std::string& reason);
+  // Ranks on several nodes; mates: the ranks of this one.
+  void compile_nodes(std::unique_ptr<NodeHandle> nodes, const std::vector<int>& mates);
   // A reduction: the plans of its stages, one after the other.
   void compile_stages(
       std::unique_ptr<ReductionScript> script, std::vector<std::unique_ptr<PersistentPlan>> stages);
@@ -60,6 +63,7 @@ class PersistentPlan {
   void plan_schedule();
   Poll progress_stages();
   Poll advance();
+  Poll progress_nodes();
   void plan_layout();
   void link_slots();
   void link_rings();
@@ -84,6 +88,8 @@ class PersistentPlan {
   std::unique_ptr<RingPlan> rings_;
   MpiPath mpi_;
   CommHold hold_;
+  std::unique_ptr<NodeHandle> nodes_;
+  std::vector<int> mates_;
   std::unique_ptr<ReductionScript> script_;
   std::vector<std::unique_ptr<PersistentPlan>> stages_;
   std::size_t stage_ = 0;

@@ -62,6 +62,8 @@ const char* name_of(Path path) {
       return "mpi";
     case Path::device:
       return "device";
+    case Path::nodes:
+      return "nodes";
   }
   return "?";
 }

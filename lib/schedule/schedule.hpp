@@ -17,6 +17,7 @@ enum class Path : std::uint8_t {
   engine, // SDMA packets on rings
   mpi, // the MPI below
   device, // the copy engines or kernels of a GPU
+  nodes, // shared memory within nodes, the MPI below between them
 };
 [[nodiscard]] const char* name_of(Path path);
 

@@ -52,4 +52,16 @@ std::vector<int> group_by_reach(const Reach& reach, int ranks) {
   return labels;
 }
 
+int pretended_node(const NodeChoice& choice, int rank, int ranks) {
+  switch (choice.order) {
+    case NodeOrder::block:
+      return static_cast<int>(static_cast<std::int64_t>(rank) * choice.nodes / ranks);
+    case NodeOrder::scatter:
+      return rank % choice.nodes;
+    case NodeOrder::real:
+      break;
+  }
+  return 0;
+}
+
 } // namespace ferry::core

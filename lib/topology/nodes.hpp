@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/config/config.hpp"
+
 namespace ferry::core {
 
 // Which ranks of a communicator share memory; alike on all ranks. Nodes are numbered by their
@@ -52,5 +54,8 @@ class Reach {
 // A rank joins the first node all of whose ranks reach it and are reached by it: whatever the
 // kernel permits, ranks of a node can share. One label for each rank.
 [[nodiscard]] std::vector<int> group_by_reach(const Reach& reach, int ranks);
+
+// The node of a rank that FERRY_NODES pretends; 0 for real ones.
+[[nodiscard]] int pretended_node(const NodeChoice& choice, int rank, int ranks);
 
 } // namespace ferry::core

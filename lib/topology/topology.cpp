@@ -72,13 +72,15 @@ RankCard describe_rank(const Config& config) {
   return card;
 }
 
-void count_cores(const std::vector<RankCard>& cards, Topology& topology) {
+void count_cores(const std::vector<RankCard>& cards, const RankCard& mine, Topology& topology) {
   std::uint64_t cpus[16] = {};
-  int ranks = static_cast<int>(cards.size());
+  int ranks = 0;
   for (const RankCard& card : cards) {
+    if (card.boot_id != mine.boot_id) continue;
     for (std::size_t i = 0; i < std::size(cpus); ++i) cpus[i] |= card.cpus[i];
-    ranks = std::max(ranks, card.ranks_on_node);
+    ++ranks;
   }
+  ranks = std::max(ranks, mine.ranks_on_node);
   topology.cores = 0;
   for (std::uint64_t word : cpus) topology.cores += std::popcount(word);
   topology.oversubscribed = ranks > topology.cores;

@@ -21,6 +21,7 @@ struct RankCard {
   std::uint64_t boot_id = 0; // hash of the kernel's boot id: equal on one node
   std::uint64_t cpus[16] = {}; // CPUs this rank may run on
   std::int32_t pid = 0;
+  std::int32_t node = 0; // as FERRY_NODES pretends; ranks with others do not try to share
   std::int32_t ranks_on_node = 0; // as the launcher says, 0 when it does not
   std::int32_t usable = 0; // 0: no shared memory here, see reason
   char reason[100] = {};
@@ -40,8 +41,8 @@ struct Topology {
 
 // The facts of this process, without heap and lane.
 [[nodiscard]] RankCard describe_rank(const Config& config);
-// Cores and oversubscription out of all cards.
-void count_cores(const std::vector<RankCard>& cards, Topology& topology);
+// Cores and oversubscription of the machine of `mine`, out of all cards.
+void count_cores(const std::vector<RankCard>& cards, const RankCard& mine, Topology& topology);
 // Throws Failure(configuration) naming rank and variable when ranks disagree where they must not.
 void require_equal_configuration(const std::vector<RankCard>& cards);
 // Does the process still run (neither gone, nor a zombie, nor another one under its number)?
