@@ -83,6 +83,9 @@ class Network:
                 str(ranks), *program]
 
     def stop(self):
+        for index in range(len(self.names)):
+            ip(f"link del wire{index}")
+        ip(f"link del {BRIDGE}")
         for holder, _ in self.holders:
             holder.kill()
             holder.wait()
