@@ -85,7 +85,7 @@ void Communicator::post(LaneOp& op) {
   }
   const bool settled = settled_ || op.desc.form == Form::blocking;
   settled_ = settled;
-  if (carried_by_mpi() && !(settled && prepare_nodes(op))) {
+  if (carried_by_mpi() && !(settled && post_nodes(op))) {
     begin_mpi(op, &team_.topology.why_not_shared);
     note_busy();
     return;

@@ -67,6 +67,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   bool advance(LaneOp& op);
   void advance_stage(LaneOp& op);
   bool prepare_nodes(LaneOp& op);
+  bool post_nodes(LaneOp& op);
   bool advance_nodes(LaneOp& op);
   bool compile_nodes(PersistentPlan& plan);
   void compile_beyond(PersistentPlan& plan);

@@ -11,14 +11,20 @@ namespace ferry::core {
 // when this call has no plan over nodes. The lock is held.
 bool Communicator::prepare_nodes(LaneOp& op) {
   if (nodes_ == nullptr || !nodes_->takes(op.desc)) return false;
+  op.nodes = nodes_->prepare(op.desc);
+  return true;
+}
+
+// The same at the call itself: an error ends everything on this communicator. The lock is held.
+bool Communicator::post_nodes(LaneOp& op) {
   try {
-    op.nodes = nodes_->prepare(op.desc);
+    return prepare_nodes(op);
   } catch (const Failure& failure) {
     fail(failure.status());
     op.status = failure.status();
     op.phase = LaneOp::Phase::complete;
+    return true;
   }
-  return true;
 }
 
 // True when the operation at the front of the queue leaves it.

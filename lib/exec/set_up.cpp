@@ -133,7 +133,7 @@ void SetUp::finish(bool shared, std::string reason) {
     const bool mate = nodes_ && nodes_->map.node(rank) == nodes_->map.node(team_.rank());
     if (!mate) team_.member(rank).heap.reset();
   }
-  if (one_node()) block_ = nullptr; // others may still look at the vote in it: never given back
+  block_ = nullptr; // others may still look at the vote in it: never given back
 }
 
 bool SetUp::same_node(int rank) const {
