@@ -30,7 +30,8 @@ extern "C" {
 typedef struct ferry_request_s* ferry_request;
 #define FERRY_REQUEST_NULL ((ferry_request)0)
 
-/* ---- blocking ------------------------------------------------------------------------------- */
+/* ---- blocking -------------------------------------------------------------------------------
+ */
 
 /** Block i of sendbuf goes to rank i; block j of recvbuf comes from rank j. MPI_IN_PLACE as sendbuf
  *  on all ranks: blocks are taken from and replaced in recvbuf. */
@@ -38,15 +39,81 @@ FERRY_API int ferry_alltoall(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 
+/** The same with a count for each rank, and displacements in extents of the type. What one rank
+ *  sends to another is as long as what that one receives. */
+FERRY_API int ferry_alltoallv(
+    const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+    MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[],
+    MPI_Datatype recvtype, MPI_Comm comm);
+
+/** The same with a type for each rank, and displacements in bytes. */
+FERRY_API int ferry_alltoallw(
+    const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+    const MPI_Datatype sendtypes[], void* recvbuf, const MPI_Count recvcounts[],
+    const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm);
+
 /** sendbuf of rank j arrives as block j of recvbuf on every rank. MPI_IN_PLACE as sendbuf: the own
  *  block lies in recvbuf already. */
 FERRY_API int ferry_allgather(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 
+/** The same with a count and a displacement for each rank, alike on all ranks. */
+FERRY_API int ferry_allgatherv(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPI_Comm comm);
+
 /** buffer of root is copied to buffer on every rank. */
 FERRY_API int ferry_bcast(
     void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm);
+
+/** sendbuf of rank j arrives as block j of recvbuf of the root; other ranks' recv arguments are not
+ *  looked at. MPI_IN_PLACE as sendbuf of the root: its block lies in recvbuf already. */
+FERRY_API int ferry_gather(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
+
+FERRY_API int ferry_gatherv(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, int root,
+    MPI_Comm comm);
+
+/** Block i of sendbuf of the root arrives in recvbuf of rank i; other ranks' send arguments are not
+ *  looked at. MPI_IN_PLACE as recvbuf of the root: its block stays where it is. */
+FERRY_API int ferry_scatter(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
+
+FERRY_API int ferry_scatterv(
+    const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint displs[],
+    MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root,
+    MPI_Comm comm);
+
+/** Complete when all ranks have entered. */
+FERRY_API int ferry_barrier(MPI_Comm comm);
+
+/** recvcounts[i] elements of the result of all ranks' sendbuf arrive at rank i. Of all reductions:
+ *  predefined operations on the types that MPI defines them for; a0 op (a1 op (a2 op ...)) by rank
+ *  for every element. MPI_IN_PLACE as sendbuf: the operand lies in recvbuf. */
+FERRY_API int ferry_reduce_scatter(
+    const void* sendbuf, void* recvbuf, const MPI_Count recvcounts[], MPI_Datatype datatype,
+    MPI_Op op, MPI_Comm comm);
+
+/** The same with recvcount elements for each rank. */
+FERRY_API int ferry_reduce_scatter_block(
+    const void* sendbuf, void* recvbuf, MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op,
+    MPI_Comm comm);
+
+/** The whole result arrives at every rank. */
+FERRY_API int ferry_allreduce(
+    const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+    MPI_Comm comm);
+
+/** The whole result arrives at the root; others' recvbuf is not looked at. MPI_IN_PLACE as sendbuf
+ *  of the root. */
+FERRY_API int ferry_reduce(
+    const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, int root,
+    MPI_Comm comm);
 
 /* ---- non-blocking: complete with ferry_test or ferry_wait, which set *request to NULL ----------
  */
@@ -54,27 +121,109 @@ FERRY_API int ferry_bcast(
 FERRY_API int ferry_ialltoall(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_ialltoallv(
+    const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+    MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[],
+    MPI_Datatype recvtype, MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_ialltoallw(
+    const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+    const MPI_Datatype sendtypes[], void* recvbuf, const MPI_Count recvcounts[],
+    const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm,
+    ferry_request* request);
 FERRY_API int ferry_iallgather(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_iallgatherv(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPI_Comm comm,
+    ferry_request* request);
 FERRY_API int ferry_ibcast(
     void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
     ferry_request* request);
+FERRY_API int ferry_igather(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_igatherv(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, int root,
+    MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_iscatter(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_iscatterv(
+    const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint displs[],
+    MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root,
+    MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_ibarrier(MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_ireduce_scatter(
+    const void* sendbuf, void* recvbuf, const MPI_Count recvcounts[], MPI_Datatype datatype,
+    MPI_Op op, MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_ireduce_scatter_block(
+    const void* sendbuf, void* recvbuf, MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op,
+    MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_iallreduce(
+    const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+    MPI_Comm comm, ferry_request* request);
+FERRY_API int ferry_ireduce(
+    const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, int root,
+    MPI_Comm comm, ferry_request* request);
 
-/* ---- persistent: *_init is collective and may block; the handle starts inactive ----------------
- */
+/* ---- persistent: *_init is collective and may block; the handle starts inactive. Arrays are read
+ * by *_init only. ---- */
 
 FERRY_API int ferry_alltoall_init(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
     ferry_request* request);
+FERRY_API int ferry_alltoallv_init(
+    const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+    MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[],
+    MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, ferry_request* request);
+FERRY_API int ferry_alltoallw_init(
+    const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+    const MPI_Datatype sendtypes[], void* recvbuf, const MPI_Count recvcounts[],
+    const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info,
+    ferry_request* request);
 FERRY_API int ferry_allgather_init(
     const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
     MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
     ferry_request* request);
+FERRY_API int ferry_allgatherv_init(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPI_Comm comm,
+    MPI_Info info, ferry_request* request);
 FERRY_API int ferry_bcast_init(
     void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Info info,
     ferry_request* request);
+FERRY_API int ferry_gather_init(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info,
+    ferry_request* request);
+FERRY_API int ferry_gatherv_init(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, int root,
+    MPI_Comm comm, MPI_Info info, ferry_request* request);
+FERRY_API int ferry_scatter_init(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info,
+    ferry_request* request);
+FERRY_API int ferry_scatterv_init(
+    const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint displs[],
+    MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root,
+    MPI_Comm comm, MPI_Info info, ferry_request* request);
+FERRY_API int ferry_barrier_init(MPI_Comm comm, MPI_Info info, ferry_request* request);
+FERRY_API int ferry_reduce_scatter_init(
+    const void* sendbuf, void* recvbuf, const MPI_Count recvcounts[], MPI_Datatype datatype,
+    MPI_Op op, MPI_Comm comm, MPI_Info info, ferry_request* request);
+FERRY_API int ferry_reduce_scatter_block_init(
+    const void* sendbuf, void* recvbuf, MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op,
+    MPI_Comm comm, MPI_Info info, ferry_request* request);
+FERRY_API int ferry_allreduce_init(
+    const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+    MPI_Comm comm, MPI_Info info, ferry_request* request);
+FERRY_API int ferry_reduce_init(
+    const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, int root,
+    MPI_Comm comm, MPI_Info info, ferry_request* request);
 
 /** Start an inactive persistent handle. Buffers are read and written only between start and
  *  completion. MPI_ERR_REQUEST when the handle is active or not persistent. */
@@ -145,6 +294,18 @@ enum ferry_operation {
   FERRY_ALLTOALL = 1,
   FERRY_ALLGATHER = 2,
   FERRY_BCAST = 3,
+  FERRY_ALLTOALLV = 4,
+  FERRY_ALLTOALLW = 5,
+  FERRY_ALLGATHERV = 6,
+  FERRY_GATHER = 7,
+  FERRY_GATHERV = 8,
+  FERRY_SCATTER = 9,
+  FERRY_SCATTERV = 10,
+  FERRY_BARRIER = 11,
+  FERRY_REDUCE_SCATTER = 12,
+  FERRY_REDUCE_SCATTER_BLOCK = 13,
+  FERRY_ALLREDUCE = 14,
+  FERRY_REDUCE = 15,
 };
 enum ferry_form {
   FERRY_BLOCKING = 1,
@@ -155,7 +316,10 @@ enum ferry_flag {
   FERRY_NO_ERROR_HANDLER = 1, /* return errors only, do not call the communicator's handler */
 };
 
-/** A call as data. size is sizeof(struct ferry_call). For FERRY_BCAST only recv* and root count. */
+/** A call as data; what the operation has no argument for is not looked at. size is
+ *  sizeof(struct ferry_call). FERRY_BCAST has recv* and root; reductions have the count and type of
+ *  recv*. Where a side has a count for each rank, sendcounts (recvcounts) stands for sendcount
+ *  (recvcount); in FERRY_ALLTOALLW sendtypes (recvtypes) for sendtype (recvtype). */
 struct ferry_call {
   size_t size;
   enum ferry_operation operation;
@@ -169,6 +333,13 @@ struct ferry_call {
   MPI_Count recvcount;
   MPI_Datatype recvtype;
   MPI_Comm comm;
+  MPI_Op op;
+  const MPI_Count* sendcounts;
+  const MPI_Aint* sdispls;
+  const MPI_Datatype* sendtypes;
+  const MPI_Count* recvcounts;
+  const MPI_Aint* rdispls;
+  const MPI_Datatype* recvtypes;
 };
 /** Run, start or initialise the call by its form. request may be NULL for FERRY_BLOCKING. */
 FERRY_API int ferry_collective(const struct ferry_call* call, ferry_request* request);

@@ -33,6 +33,7 @@ struct Side {
   Numbers counts;
   Numbers displs;
   const MPI_Datatype* types = nullptr;
+  bool arrays = false; // a v or w form: they must be there where this side matters
 };
 
 // Any collective in any form: what the entry points of ferry.h and of the preload library fill in.
@@ -50,6 +51,11 @@ struct Call {
   MPI_Op reduction = MPI_OP_NULL;
   bool quiet = false; // FERRY_NO_ERROR_HANDLER
 };
+
+[[nodiscard]] inline bool reduces(Operation operation) {
+  return operation == Operation::reduce_scatter || operation == Operation::allreduce ||
+         operation == Operation::reduce;
+}
 
 // Run, start or initialise by form; *request is set but for Form::blocking. The error class, after
 // it was reported.

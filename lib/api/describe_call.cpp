@@ -109,7 +109,7 @@ CollectiveDesc describe_call(const Call& call, int rank, int ranks) {
     desc.root = call.root;
   }
   desc.recv = const_cast<void*>(call.recv.buffer);
-  if (call.reduction != MPI_OP_NULL) {
+  if (reduces(call.operation)) {
     describe_reduction(call, rank, ranks, desc);
   } else if (is_irregular(call)) {
     describe_irregular(call, rank, ranks, desc);

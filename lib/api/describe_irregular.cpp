@@ -8,6 +8,12 @@
 namespace ferry::core {
 namespace {
 
+[[noreturn]] void refuse_missing_arrays(const char* what) {
+  throw Failure(
+      ErrorKind::argument, fmt::format("the counts or displacements of {} are NULL", what),
+      "pass arrays with one entry for each rank");
+}
+
 // Block `i` of a side whose blocks differ.
 Block block_of(const Call& call, const Side& side, int i, const char* what) {
   const MPI_Count count = side.counts.given() ? side.counts[i] : side.count;
@@ -15,6 +21,7 @@ Block block_of(const Call& call, const Side& side, int i, const char* what) {
   Block block;
   if (count == 0) return block; // also of a null type
   block.layout = side_layout(call, side, count, type, what);
+  if (side.arrays && !side.displs.given()) refuse_missing_arrays(what);
   if (side.types != nullptr) {
     block.displacement = side.displs[i];
   } else if (side.displs.given()) {
@@ -25,16 +32,8 @@ Block block_of(const Call& call, const Side& side, int i, const char* what) {
   return block;
 }
 
-void check_arrays(const Side& side, bool needed, const char* what) {
-  const bool w = side.types != nullptr;
-  const bool missing = needed && !side.counts.given();
-  if (!missing && (!w || side.displs.given())) return;
-  throw Failure(
-      ErrorKind::argument, fmt::format("the counts or displacements of {} are NULL", what),
-      "pass arrays with one entry for each rank");
-}
-
 std::vector<Block> blocks_of(const Call& call, const Side& side, int ranks, const char* what) {
+  if (side.arrays && !side.counts.given()) refuse_missing_arrays(what);
   std::vector<Block> blocks;
   blocks.reserve(static_cast<std::size_t>(ranks));
   for (int i = 0; i < ranks; ++i) blocks.push_back(block_of(call, side, i, what));
@@ -57,14 +56,12 @@ class IrregularCall {
   }
 
   void alltoall() {
-    check_arrays(call_.recv, true, "recvbuf");
     blocks_.recv = blocks_of(call_, call_.recv, ranks_, "recvbuf");
     desc_.in_place = in_place(call_.send);
     if (desc_.in_place) {
       send_from_recv();
       blocks_.send = blocks_.recv;
     } else {
-      check_arrays(call_.send, true, "sendbuf");
       desc_.send = call_.send.buffer;
       blocks_.send = blocks_of(call_, call_.send, ranks_, "sendbuf");
     }
@@ -72,7 +69,6 @@ class IrregularCall {
 
   // In place the own block goes to the others from where it lies.
   void allgather() {
-    check_arrays(call_.recv, true, "recvbuf");
     blocks_.recv = blocks_of(call_, call_.recv, ranks_, "recvbuf");
     Block own;
     if (in_place(call_.send)) {
@@ -89,7 +85,6 @@ class IrregularCall {
     const auto root = static_cast<std::size_t>(call_.root);
     const bool at_root = root == me_;
     if (at_root) {
-      check_arrays(call_.recv, call_.recv.displs.given(), "recvbuf");
       blocks_.recv = blocks_of(call_, call_.recv, ranks_, "recvbuf");
     }
     if (at_root && in_place(call_.send)) {
@@ -104,7 +99,6 @@ class IrregularCall {
     const auto root = static_cast<std::size_t>(call_.root);
     const bool at_root = root == me_;
     if (at_root) {
-      check_arrays(call_.send, call_.send.displs.given(), "sendbuf");
       desc_.send = call_.send.buffer;
       blocks_.send = blocks_of(call_, call_.send, ranks_, "sendbuf");
     }
@@ -145,8 +139,7 @@ class IrregularCall {
 
 bool is_irregular(const Call& call) {
   const bool rooted = call.operation == Operation::gather || call.operation == Operation::scatter;
-  return rooted || call.recv.counts.given() || call.recv.types != nullptr ||
-         call.recv.displs.given();
+  return rooted || call.recv.arrays;
 }
 
 void describe_irregular(const Call& call, int rank, int ranks, CollectiveDesc& desc) {

@@ -63,10 +63,28 @@ bool allowed(MPI_Op op, MPI_Datatype type) {
 
 const char* why_not_reduced(MPI_Op op, MPI_Datatype type) {
   return allowed(op, type) ? nullptr
-                           : "not a predefined operation on a predefined type without gaps";
+                           : "this is not a predefined operation on a type that MPI defines it for";
 }
 
+namespace {
+
+void check_reduction(const Call& call) {
+  const Side& recv = call.recv;
+  if (recv.arrays && !recv.counts.given()) {
+    throw Failure(
+        ErrorKind::argument, "the counts of recvbuf are NULL",
+        "pass an array with one entry for each rank");
+  }
+  if (const char* why = why_not_reduced(call.reduction, recv.type); why != nullptr) {
+    throw Failure(
+        ErrorKind::op, why, "use a predefined operation with its types, or the collective of MPI");
+  }
+}
+
+} // namespace
+
 void describe_reduction(const Call& call, int rank, int ranks, CollectiveDesc& desc) {
+  check_reduction(call);
   auto reduction = std::make_shared<Reduction>();
   const Layout element = type_layout(call.comm, 1, call.recv.type, "recvbuf");
   reduction->op = call.reduction;
@@ -96,6 +114,11 @@ void describe_reduction(const Call& call, int rank, int ranks, CollectiveDesc& d
     throw Failure(
         ErrorKind::buffer, "a buffer is NULL, but its count is not 0",
         "pass the buffer, or 0 as count on all ranks");
+  }
+  if (total > 0 && !desc.in_place && at_root && desc.send == desc.recv) {
+    throw Failure(
+        ErrorKind::buffer, "send and receive buffer are the same",
+        "pass MPI_IN_PLACE as send buffer");
   }
   desc.reduction = std::move(reduction);
 }

@@ -82,7 +82,7 @@ bool carries(const Call& call, const char** why) {
     *why = "inter-communicator";
     if (inter != 0) return false;
   }
-  if (call.operation < Operation::reduce_scatter) return true;
+  if (!reduces(call.operation)) return true;
   *why = why_not_reduced(call.reduction, call.recv.type);
   return *why == nullptr;
 }

@@ -14,6 +14,7 @@ enum class ErrorKind {
   count,
   type,
   root,
+  op,
   comm,
   request,
   argument,

@@ -11,4 +11,4 @@
 // Has no counts, so it has no _c form either.
 FERRY_COLLECTIVE(
     Barrier, barrier, barrier, (MPI_Comm comm), (comm), (0, Side{}, Side{}, MPI_OP_NULL))
-#include "lib/interpose/collectives.def"
+#include "lib/api/collectives.def"

@@ -9,4 +9,4 @@
       MPI_##Name##_c, MPI_I##name##_c, MPI_##Name##_init_c, operation, parameters, arguments, \
       description)
 
-#include "lib/interpose/collectives.def"
+#include "lib/api/collectives.def"
