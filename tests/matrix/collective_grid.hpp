@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// The grid of one collective of ferry.h: sizes, communicators, roots, kinds of memory, datatypes
+// that differ from rank to rank, in place or not. The oracle is that of the matrix.
+#pragma once
+
+#include <string>
+
+#include "ferry_calls.hpp"
+
+namespace ferry::test {
+
+// All points of one form.
+void run_collective(Coll coll, Way way);
+
+// A call that was made, up to its end; the code of whatever failed first.
+[[nodiscard]] int complete_call(const Call& call, ferry_request* request, bool by_wait);
+
+} // namespace ferry::test
