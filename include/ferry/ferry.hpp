@@ -10,220 +10,18 @@
 // All calls are collective in the MPI sense; objects must be gone before MPI_Finalize.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <limits>
-#include <ranges>
-#include <span>
-#include <stdexcept>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include <mpi.h>
 
 #include <ferry/ferry.h>
 #include <ferry/buffers.hpp>
+#include <ferry/calls.hpp>
+#include <ferry/handles.hpp>
+#include <ferry/shared_array.hpp>
 
 namespace ferry {
-
-/// What the control path throws; what() says function, rank, cause and remedy.
-class Error : public std::runtime_error {
- public:
-  Error(int code, const std::string& text) : std::runtime_error(text), code_(code) {}
-  /// An MPI error class, or an error code of one.
-  [[nodiscard]] int code() const noexcept { return code_; }
-
- private:
-  int code_;
-};
-
-/// Outcome of a data-path operation. Fine ones cost no allocation; text() is "" for them.
-class [[nodiscard]] Status {
- public:
-  Status() = default;
-  Status(int code, std::string text) : code_(code), text_(std::move(text)) {}
-  [[nodiscard]] bool ok() const noexcept { return code_ == MPI_SUCCESS; }
-  explicit operator bool() const noexcept { return ok(); }
-  /// MPI_SUCCESS, an MPI error class, or an error code of one.
-  [[nodiscard]] int code() const noexcept { return code_; }
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// For programs that want exceptions on the data path too.
-  void or_throw() const {
-    if (!ok()) throw Error(code_, text_);
-  }
-
- private:
-  int code_ = MPI_SUCCESS;
-  std::string text_;
-};
-
-namespace detail {
-
-[[nodiscard]] inline Status status_of(int code) {
-  if (code == MPI_SUCCESS) return {};
-  return {code, ferry_error_text()};
-}
-
-inline void check(int code) {
-  if (code != MPI_SUCCESS) throw Error(code, ferry_error_text());
-}
-
-// One line of text from a function of ferry.h that fills a buffer.
-[[nodiscard]] std::string line(auto fill) {
-  std::array<char, 1024> text{};
-  check(fill(text.data(), text.size()));
-  return text.data();
-}
-
-// Owner of a C handle. Whatever ends an active handle waits for it first: its buffers are in use.
-class Handle {
- public:
-  Handle() = default;
-  explicit Handle(ferry_request raw) noexcept : raw_(raw) {}
-  Handle(Handle&& other) noexcept : raw_(std::exchange(other.raw_, FERRY_REQUEST_NULL)) {}
-  Handle& operator=(Handle&& other) noexcept {
-    if (this != &other) {
-      finish();
-      raw_ = std::exchange(other.raw_, FERRY_REQUEST_NULL);
-    }
-    return *this;
-  }
-  ~Handle() { finish(); }
-
-  [[nodiscard]] bool empty() const noexcept { return raw_ == FERRY_REQUEST_NULL; }
-
-  Status test(bool& done) {
-    int flag = 0;
-    const int code = ferry_test(&raw_, &flag);
-    done = flag != 0;
-    return status_of(code);
-  }
-  Status wait() { return status_of(ferry_wait(&raw_)); }
-  Status start() {
-    if (empty()) return {MPI_ERR_REQUEST, "start: there is no collective in this object"};
-    return status_of(ferry_start(&raw_));
-  }
-  [[nodiscard]] std::string explain() const {
-    demand("explain");
-    return line([this](char* text, std::size_t size) { return ferry_explain(raw_, text, size); });
-  }
-  [[nodiscard]] std::string print() const {
-    demand("print");
-    std::size_t needed = 0;
-    check(ferry_print(raw_, nullptr, 0, &needed));
-    std::string text(needed, '\0');
-    check(ferry_print(raw_, text.data(), text.size(), nullptr));
-    text.resize(text.empty() ? 0 : text.size() - 1);
-    return text;
-  }
-
- private:
-  void demand(const std::string& what) const {
-    if (empty()) throw Error(MPI_ERR_REQUEST, what + ": there is no collective in this object");
-  }
-  void finish() noexcept {
-    if (!empty()) ferry_wait(&raw_);
-    if (!empty()) ferry_request_free(&raw_);
-  }
-
-  ferry_request raw_ = FERRY_REQUEST_NULL;
-};
-
-} // namespace detail
-
-/// A non-blocking collective under way. Move-only. The buffers belong to it until test() says done
-/// or wait() returns; the destructor of an active one therefore waits, and an error met there is
-/// lost. A finished or default-made one is done at once.
-class Request {
- public:
-  Request() = default;
-  explicit Request(detail::Handle handle) noexcept : handle_(std::move(handle)) {}
-  /// Progress without blocking; done tells whether the collective is complete.
-  Status test(bool& done) { return handle_.test(done); }
-  Status wait() { return handle_.wait(); }
-  /// "<path>: <why>"; only before completion. Throws Error.
-  [[nodiscard]] std::string explain() const { return handle_.explain(); }
-
- private:
-  detail::Handle handle_;
-};
-
-/// A persistent collective: compiled once, started any number of times. Move-only. The buffers
-/// named at *_init must stay and belong to the plan between start() and completion; the destructor
-/// of an active plan waits, and an error met there is lost. Freeing is local.
-class Plan {
- public:
-  Plan() = default;
-  explicit Plan(detail::Handle handle) noexcept : handle_(std::move(handle)) {}
-  /// Of an active or empty plan: a Status of class MPI_ERR_REQUEST.
-  Status start() { return handle_.start(); }
-  /// Progress without blocking; done tells whether the last start is complete.
-  Status test(bool& done) { return handle_.test(done); }
-  /// Completes the last start; at once when there is none under way.
-  Status wait() { return handle_.wait(); }
-  /// "<path>: <why>": how the bytes move and what decided it. Throws Error.
-  [[nodiscard]] std::string explain() const { return handle_.explain(); }
-  /// The steps of this rank, one a line. Throws Error.
-  [[nodiscard]] std::string print() const { return handle_.print(); }
-
- private:
-  detail::Handle handle_;
-};
-
-/// Starts plans in order. Ends at the first one that fails; those before it are then active.
-inline Status start_all(std::span<Plan> plans) {
-  for (Plan& plan : plans) {
-    if (Status status = plan.start(); !status.ok()) return status;
-  }
-  return {};
-}
-
-/// Owner of zeroed memory that the other ranks of the node map, which saves Ferry one copy.
-/// Move-only; making one is local. Must outlive the plans that use it. Throws Error when there is
-/// no such memory left.
-template <Element T>
-class SharedArray {
- public:
-  SharedArray() = default;
-  explicit SharedArray(std::size_t count) : count_(count) {
-    constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<MPI_Aint>::max());
-    if (count > kMost / sizeof(T)) {
-      throw Error(
-          MPI_ERR_NO_MEM, "SharedArray of " + std::to_string(count) + " elements of " +
-                              std::to_string(sizeof(T)) + " bytes: too large");
-    }
-    if (count > 0) detail::check(ferry_alloc(static_cast<MPI_Aint>(count * sizeof(T)), &data_));
-  }
-  SharedArray(SharedArray&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
-  SharedArray& operator=(SharedArray&& other) noexcept {
-    if (this != &other) {
-      release();
-      data_ = std::exchange(other.data_, nullptr);
-      count_ = std::exchange(other.count_, 0);
-    }
-    return *this;
-  }
-  ~SharedArray() { release(); }
-
-  [[nodiscard]] T* data() noexcept { return data_; }
-  [[nodiscard]] const T* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t size() const noexcept { return count_; }
-  [[nodiscard]] T* begin() noexcept { return data_; }
-  [[nodiscard]] T* end() noexcept { return data_ + count_; }
-  [[nodiscard]] const T* begin() const noexcept { return data_; }
-  [[nodiscard]] const T* end() const noexcept { return data_ + count_; }
-  [[nodiscard]] T& operator[](std::size_t i) noexcept { return data_[i]; }
-  [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return data_[i]; }
-
- private:
-  void release() noexcept {
-    if (data_ != nullptr) ferry_free(data_);
-  }
-
-  T* data_ = nullptr;
-  std::size_t count_ = 0;
-};
 
 /// A view of an MPI communicator with Ferry's collectives. The communicator is borrowed: neither
 /// duplicated nor freed, and it must outlive this object and what it made. Copies are cheap.
@@ -234,147 +32,270 @@ class SharedArray {
 ///   works in place.
 /// * allgather(send, recv): send of rank j becomes block j of recv; recv has at least size() times
 ///   the size of send. allgather(buffer): block rank() of buffer is what this rank gives.
+/// * alltoallv(send, out, recv, in), allgatherv(send, recv, in): the same with Blocks; alltoallv
+/// and
+///   allgatherv of (buffer, blocks) work in place.
 /// * broadcast(buffer, root): buffer of root replaces buffer of all.
+/// * gather(send, recv, root), gatherv(send, recv, in, root): send of rank j becomes block j of
+/// recv
+///   of the root; recv and in of others are not looked at.
+/// * scatter(send, recv, root), scatterv(send, out, recv, root): block i of send of the root
+/// becomes
+///   recv of rank i; send and out of others are not looked at.
+/// * barrier(): returns when all ranks have entered.
+/// * allreduce(send, recv, op), allreduce(buffer, op), reduce(send, recv, op, root): element by
+///   element a0 op (a1 op (a2 op ...)) over the ranks.
+/// * reduce_scatter_block(send, recv, op): the result has size() equal blocks, of which rank i gets
+///   block i; reduce_scatter(send, recv, counts, op): it gets counts[i] elements.
 /// A blocking call returns when this rank's buffers are its own again; it may wait for others.
 class Communicator {
  public:
   /// Throws Error for MPI_COMM_NULL and for inter-communicators.
-  explicit Communicator(MPI_Comm comm) : comm_(comm) {
-    if (comm == MPI_COMM_NULL) throw Error(MPI_ERR_COMM, "Communicator: MPI_COMM_NULL");
-    int inter = 0;
-    MPI_Comm_test_inter(comm, &inter);
-    if (inter != 0) throw Error(MPI_ERR_COMM, "Communicator: an inter-communicator");
-    MPI_Comm_rank(comm, &rank_);
-    MPI_Comm_size(comm, &size_);
-  }
+  explicit Communicator(MPI_Comm comm) : calls_(comm) {}
 
-  [[nodiscard]] int rank() const noexcept { return rank_; }
-  [[nodiscard]] int size() const noexcept { return size_; }
-  [[nodiscard]] MPI_Comm mpi() const noexcept { return comm_; }
+  [[nodiscard]] int rank() const noexcept { return calls_.rank(); }
+  [[nodiscard]] int size() const noexcept { return calls_.size(); }
+  [[nodiscard]] MPI_Comm mpi() const noexcept { return calls_.comm(); }
   /// "<path>: <why>" of this rank's last blocking or non-blocking collective. Throws Error.
   [[nodiscard]] std::string explain() const {
     return detail::line(
-        [this](char* text, std::size_t size) { return ferry_comm_explain(comm_, text, size); });
+        [this](char* text, std::size_t size) { return ferry_comm_explain(mpi(), text, size); });
   }
 
   Status alltoall(SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv) const {
-    return run(alltoall_call(send, recv));
+    return run(calls_.alltoall(send, recv));
   }
-  Status alltoall(RecvBuffer auto&& buffer) const { return run(alltoall_call(buffer)); }
   [[nodiscard]] Request ialltoall(
       SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv) const {
-    return Request(make(alltoall_call(send, recv), FERRY_NONBLOCKING));
-  }
-  [[nodiscard]] Request ialltoall(RecvBuffer auto&& buffer) const {
-    return Request(make(alltoall_call(buffer), FERRY_NONBLOCKING));
+    return Request(make(calls_.alltoall(send, recv), FERRY_NONBLOCKING));
   }
   [[nodiscard]] Plan alltoall_init(
       SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv) const {
-    return Plan(make(alltoall_call(send, recv), FERRY_PERSISTENT));
+    return Plan(make(calls_.alltoall(send, recv), FERRY_PERSISTENT));
+  }
+  Status alltoall(RecvBuffer auto&& buffer) const { return run(calls_.alltoall(buffer)); }
+  [[nodiscard]] Request ialltoall(RecvBuffer auto&& buffer) const {
+    return Request(make(calls_.alltoall(buffer), FERRY_NONBLOCKING));
   }
   [[nodiscard]] Plan alltoall_init(RecvBuffer auto&& buffer) const {
-    return Plan(make(alltoall_call(buffer), FERRY_PERSISTENT));
+    return Plan(make(calls_.alltoall(buffer), FERRY_PERSISTENT));
+  }
+
+  Status alltoallv(
+      SendBuffer auto&& send, const Blocks& out, RecvBufferFor<decltype(send)> auto&& recv,
+      const Blocks& in) const {
+    return run(calls_.alltoallv(send, out, recv, in));
+  }
+  [[nodiscard]] Request ialltoallv(
+      SendBuffer auto&& send, const Blocks& out, RecvBufferFor<decltype(send)> auto&& recv,
+      const Blocks& in) const {
+    return Request(make(calls_.alltoallv(send, out, recv, in), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan alltoallv_init(
+      SendBuffer auto&& send, const Blocks& out, RecvBufferFor<decltype(send)> auto&& recv,
+      const Blocks& in) const {
+    return Plan(make(calls_.alltoallv(send, out, recv, in), FERRY_PERSISTENT));
+  }
+  Status alltoallv(RecvBuffer auto&& buffer, const Blocks& blocks) const {
+    return run(calls_.alltoallv(buffer, blocks));
+  }
+  [[nodiscard]] Request ialltoallv(RecvBuffer auto&& buffer, const Blocks& blocks) const {
+    return Request(make(calls_.alltoallv(buffer, blocks), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan alltoallv_init(RecvBuffer auto&& buffer, const Blocks& blocks) const {
+    return Plan(make(calls_.alltoallv(buffer, blocks), FERRY_PERSISTENT));
   }
 
   Status allgather(SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv) const {
-    return run(allgather_call(send, recv));
+    return run(calls_.allgather(send, recv));
   }
-  Status allgather(RecvBuffer auto&& buffer) const { return run(allgather_call(buffer)); }
   [[nodiscard]] Request iallgather(
       SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv) const {
-    return Request(make(allgather_call(send, recv), FERRY_NONBLOCKING));
-  }
-  [[nodiscard]] Request iallgather(RecvBuffer auto&& buffer) const {
-    return Request(make(allgather_call(buffer), FERRY_NONBLOCKING));
+    return Request(make(calls_.allgather(send, recv), FERRY_NONBLOCKING));
   }
   [[nodiscard]] Plan allgather_init(
       SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv) const {
-    return Plan(make(allgather_call(send, recv), FERRY_PERSISTENT));
+    return Plan(make(calls_.allgather(send, recv), FERRY_PERSISTENT));
+  }
+  Status allgather(RecvBuffer auto&& buffer) const { return run(calls_.allgather(buffer)); }
+  [[nodiscard]] Request iallgather(RecvBuffer auto&& buffer) const {
+    return Request(make(calls_.allgather(buffer), FERRY_NONBLOCKING));
   }
   [[nodiscard]] Plan allgather_init(RecvBuffer auto&& buffer) const {
-    return Plan(make(allgather_call(buffer), FERRY_PERSISTENT));
+    return Plan(make(calls_.allgather(buffer), FERRY_PERSISTENT));
+  }
+
+  Status allgatherv(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, const Blocks& in) const {
+    return run(calls_.allgatherv(send, recv, in));
+  }
+  [[nodiscard]] Request iallgatherv(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, const Blocks& in) const {
+    return Request(make(calls_.allgatherv(send, recv, in), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan allgatherv_init(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, const Blocks& in) const {
+    return Plan(make(calls_.allgatherv(send, recv, in), FERRY_PERSISTENT));
+  }
+  Status allgatherv(RecvBuffer auto&& buffer, const Blocks& blocks) const {
+    return run(calls_.allgatherv(buffer, blocks));
+  }
+  [[nodiscard]] Request iallgatherv(RecvBuffer auto&& buffer, const Blocks& blocks) const {
+    return Request(make(calls_.allgatherv(buffer, blocks), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan allgatherv_init(RecvBuffer auto&& buffer, const Blocks& blocks) const {
+    return Plan(make(calls_.allgatherv(buffer, blocks), FERRY_PERSISTENT));
   }
 
   Status broadcast(RecvBuffer auto&& buffer, int root) const {
-    return run(broadcast_call(buffer, root));
+    return run(calls_.broadcast(buffer, root));
   }
   [[nodiscard]] Request ibroadcast(RecvBuffer auto&& buffer, int root) const {
-    return Request(make(broadcast_call(buffer, root), FERRY_NONBLOCKING));
+    return Request(make(calls_.broadcast(buffer, root), FERRY_NONBLOCKING));
   }
   [[nodiscard]] Plan broadcast_init(RecvBuffer auto&& buffer, int root) const {
-    return Plan(make(broadcast_call(buffer, root), FERRY_PERSISTENT));
+    return Plan(make(calls_.broadcast(buffer, root), FERRY_PERSISTENT));
+  }
+
+  Status gather(SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, int root) const {
+    return run(calls_.gather(send, recv, root));
+  }
+  [[nodiscard]] Request igather(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, int root) const {
+    return Request(make(calls_.gather(send, recv, root), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan gather_init(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, int root) const {
+    return Plan(make(calls_.gather(send, recv, root), FERRY_PERSISTENT));
+  }
+  Status gatherv(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, const Blocks& in,
+      int root) const {
+    return run(calls_.gatherv(send, recv, in, root));
+  }
+  [[nodiscard]] Request igatherv(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, const Blocks& in,
+      int root) const {
+    return Request(make(calls_.gatherv(send, recv, in, root), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan gatherv_init(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, const Blocks& in,
+      int root) const {
+    return Plan(make(calls_.gatherv(send, recv, in, root), FERRY_PERSISTENT));
+  }
+
+  Status scatter(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, int root) const {
+    return run(calls_.scatter(send, recv, root));
+  }
+  [[nodiscard]] Request iscatter(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, int root) const {
+    return Request(make(calls_.scatter(send, recv, root), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan scatter_init(
+      SendBuffer auto&& send, RecvBufferFor<decltype(send)> auto&& recv, int root) const {
+    return Plan(make(calls_.scatter(send, recv, root), FERRY_PERSISTENT));
+  }
+  Status scatterv(
+      SendBuffer auto&& send, const Blocks& out, RecvBufferFor<decltype(send)> auto&& recv,
+      int root) const {
+    return run(calls_.scatterv(send, out, recv, root));
+  }
+  [[nodiscard]] Request iscatterv(
+      SendBuffer auto&& send, const Blocks& out, RecvBufferFor<decltype(send)> auto&& recv,
+      int root) const {
+    return Request(make(calls_.scatterv(send, out, recv, root), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan scatterv_init(
+      SendBuffer auto&& send, const Blocks& out, RecvBufferFor<decltype(send)> auto&& recv,
+      int root) const {
+    return Plan(make(calls_.scatterv(send, out, recv, root), FERRY_PERSISTENT));
+  }
+
+  Status barrier() const { return run(calls_.barrier()); }
+  [[nodiscard]] Request ibarrier() const {
+    return Request(make(calls_.barrier(), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan barrier_init() const { return Plan(make(calls_.barrier(), FERRY_PERSISTENT)); }
+
+  Status allreduce(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv, Op op) const {
+    return run(calls_.allreduce(send, recv, op));
+  }
+  [[nodiscard]] Request iallreduce(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv, Op op) const {
+    return Request(make(calls_.allreduce(send, recv, op), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan allreduce_init(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv, Op op) const {
+    return Plan(make(calls_.allreduce(send, recv, op), FERRY_PERSISTENT));
+  }
+  Status allreduce(ResultBuffer auto&& buffer, Op op) const {
+    return run(calls_.allreduce(buffer, op));
+  }
+  [[nodiscard]] Request iallreduce(ResultBuffer auto&& buffer, Op op) const {
+    return Request(make(calls_.allreduce(buffer, op), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan allreduce_init(ResultBuffer auto&& buffer, Op op) const {
+    return Plan(make(calls_.allreduce(buffer, op), FERRY_PERSISTENT));
+  }
+  Status reduce(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv, Op op, int root) const {
+    return run(calls_.reduce(send, recv, op, root));
+  }
+  [[nodiscard]] Request ireduce(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv, Op op, int root) const {
+    return Request(make(calls_.reduce(send, recv, op, root), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan reduce_init(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv, Op op, int root) const {
+    return Plan(make(calls_.reduce(send, recv, op, root), FERRY_PERSISTENT));
+  }
+  Status reduce_scatter(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv,
+      const std::vector<MPI_Count>& counts, Op op) const {
+    return run(calls_.reduce_scatter(send, recv, counts, op));
+  }
+  [[nodiscard]] Request ireduce_scatter(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv,
+      const std::vector<MPI_Count>& counts, Op op) const {
+    return Request(make(calls_.reduce_scatter(send, recv, counts, op), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan reduce_scatter_init(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv,
+      const std::vector<MPI_Count>& counts, Op op) const {
+    return Plan(make(calls_.reduce_scatter(send, recv, counts, op), FERRY_PERSISTENT));
+  }
+  Status reduce_scatter_block(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv, Op op) const {
+    return run(calls_.reduce_scatter_block(send, recv, op));
+  }
+  [[nodiscard]] Request ireduce_scatter_block(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv, Op op) const {
+    return Request(make(calls_.reduce_scatter_block(send, recv, op), FERRY_NONBLOCKING));
+  }
+  [[nodiscard]] Plan reduce_scatter_block_init(
+      SendBuffer auto&& send, ResultBufferFor<decltype(send)> auto&& recv, Op op) const {
+    return Plan(make(calls_.reduce_scatter_block(send, recv, op), FERRY_PERSISTENT));
   }
 
  private:
   static Status run(const ferry_call& call) {
     return detail::status_of(ferry_collective(&call, nullptr));
   }
+  static Status run(const detail::BlocksCall& made) { return run(made.call); }
   [[nodiscard]] static detail::Handle make(ferry_call call, ferry_form form) {
     call.form = form;
     ferry_request raw = FERRY_REQUEST_NULL;
     detail::check(ferry_collective(&call, &raw));
     return detail::Handle(raw);
   }
-
-  // The description of a call whose receive (or only) buffer is recv, in blocks of `each` elements.
-  [[nodiscard]] ferry_call describe(ferry_operation operation, auto& recv, std::size_t each) const {
-    using T = std::ranges::range_value_t<decltype(recv)>;
-    ferry_call call{};
-    call.size = sizeof call;
-    call.operation = operation;
-    call.form = FERRY_BLOCKING;
-    call.flags = FERRY_NO_ERROR_HANDLER;
-    call.sendbuf = MPI_IN_PLACE;
-    call.recvbuf = std::ranges::data(recv);
-    call.sendcount = call.recvcount = detail::items<T>(each);
-    call.sendtype = call.recvtype = detail::Wire::type(detail::Tag<T>{});
-    call.comm = comm_;
-    return call;
-  }
-  [[nodiscard]] ferry_call alltoall_call(auto& send, auto& recv) const {
-    const std::size_t each = block("alltoall: send", std::ranges::size(send));
-    fits("alltoall", std::ranges::size(send), std::ranges::size(recv));
-    ferry_call call = describe(FERRY_ALLTOALL, recv, each);
-    call.sendbuf = std::ranges::data(send);
-    return call;
-  }
-  [[nodiscard]] ferry_call alltoall_call(auto& buffer) const {
-    return describe(FERRY_ALLTOALL, buffer, block("alltoall: buffer", std::ranges::size(buffer)));
-  }
-  [[nodiscard]] ferry_call allgather_call(auto& send, auto& recv) const {
-    const std::size_t each = std::ranges::size(send);
-    fits("allgather", each * static_cast<std::size_t>(size_), std::ranges::size(recv));
-    ferry_call call = describe(FERRY_ALLGATHER, recv, each);
-    call.sendbuf = std::ranges::data(send);
-    return call;
-  }
-  [[nodiscard]] ferry_call allgather_call(auto& buffer) const {
-    return describe(FERRY_ALLGATHER, buffer, block("allgather: buffer", std::ranges::size(buffer)));
-  }
-  [[nodiscard]] ferry_call broadcast_call(auto& buffer, int root) const {
-    ferry_call call = describe(FERRY_BCAST, buffer, std::ranges::size(buffer));
-    call.root = root;
-    return call;
+  // Arrays are read before the call returns.
+  [[nodiscard]] static detail::Handle make(const detail::BlocksCall& made, ferry_form form) {
+    return make(made.call, form);
   }
 
-  // The elements of one of size() equal blocks.
-  [[nodiscard]] std::size_t block(const std::string& what, std::size_t elements) const {
-    const auto ranks = static_cast<std::size_t>(size_);
-    if (elements % ranks == 0) return elements / ranks;
-    throw Error(
-        MPI_ERR_COUNT, what + " has " + std::to_string(elements) + " elements, not a multiple of " +
-                           std::to_string(ranks) + " ranks");
-  }
-  static void fits(const std::string& what, std::size_t needed, std::size_t elements) {
-    if (elements >= needed) return;
-    throw Error(
-        MPI_ERR_COUNT, what + ": recv has " + std::to_string(elements) + " elements, but " +
-                           std::to_string(needed) + " arrive");
-  }
-
-  MPI_Comm comm_;
-  int rank_ = 0;
-  int size_ = 1;
+  detail::Calls calls_;
 };
 
 } // namespace ferry

@@ -77,7 +77,8 @@ void check_reduction(const Call& call) {
   }
   if (const char* why = why_not_reduced(call.reduction, recv.type); why != nullptr) {
     throw Failure(
-        ErrorKind::op, why, "use a predefined operation with its types, or the collective of MPI");
+        ErrorKind::argument, why,
+        "use a predefined operation with its types, or the collective of MPI");
   }
 }
 

@@ -21,8 +21,6 @@ int error_class(ErrorKind kind) {
       return MPI_ERR_TYPE;
     case ErrorKind::root:
       return MPI_ERR_ROOT;
-    case ErrorKind::op:
-      return MPI_ERR_OP;
     case ErrorKind::comm:
       return MPI_ERR_COMM;
     case ErrorKind::request:

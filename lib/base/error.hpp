@@ -14,7 +14,6 @@ enum class ErrorKind {
   count,
   type,
   root,
-  op,
   comm,
   request,
   argument,

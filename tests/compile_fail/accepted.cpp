@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdio>
+#include <numeric>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -138,6 +139,103 @@ void check_broadcast(const ferry::Communicator& comm) {
   expect(data == expected, "a destructor completes its plan");
 }
 
+// Rank i gives j + 1 elements to rank j, and gets rank() + 1 from everyone.
+template <class T>
+void check_blocks(const ferry::Communicator& comm, const char* type) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const auto own = static_cast<std::size_t>(comm.rank()) + 1;
+  std::vector<MPI_Count> rising(ranks);
+  std::iota(rising.begin(), rising.end(), 1);
+  const ferry::Blocks out = ferry::Blocks::packed(rising);
+  const ferry::Blocks in =
+      ferry::Blocks::packed(std::vector<MPI_Count>(ranks, static_cast<MPI_Count>(own)));
+  ferry::SharedArray<T> send(ranks * (ranks + 1) / 2);
+  ferry::SharedArray<T> recv(ranks * own);
+  const auto put = [&](int round) {
+    for (std::size_t to = 0, at = 0; to < ranks; ++to) {
+      for (std::size_t i = 0; i <= to; ++i, ++at) {
+        send[at] = value<T>(round, comm.rank(), static_cast<int>(to), i);
+      }
+    }
+  };
+  const auto came = [&](int round) {
+    for (std::size_t at = 0; at < recv.size(); ++at) {
+      const auto from = static_cast<int>(at / own);
+      if (!(recv[at] == value<T>(round, from, comm.rank(), at % own))) return false;
+    }
+    return true;
+  };
+  put(1);
+  expect(comm.alltoallv(send, out, recv, in).ok() && came(1), type);
+  put(2);
+  expect(comm.ialltoallv(send, out, recv, in).wait().ok() && came(2), type);
+  ferry::Plan plan = comm.alltoallv_init(send, out, recv, in);
+  for (int round = 3; round < 6; ++round) {
+    put(round);
+    expect(plan.start().ok() && plan.wait().ok() && came(round), type);
+  }
+}
+
+void check_gather_and_scatter(const ferry::Communicator& comm) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const auto own = static_cast<std::size_t>(comm.rank());
+  const int root = comm.size() - 1;
+  std::vector<MPI_Count> rising(ranks);
+  std::iota(rising.begin(), rising.end(), 0);
+  const ferry::Blocks blocks = ferry::Blocks::packed(rising);
+  const std::vector<int> mine(own, comm.rank());
+  std::vector<int> all(comm.rank() == root ? ranks * (ranks - 1) / 2 : 0, -1);
+  expect(comm.gatherv(mine, all, blocks, root).ok(), "gatherv");
+  for (std::size_t rank = 0, at = 0; comm.rank() == root && rank < ranks; ++rank) {
+    for (std::size_t i = 0; i < rank; ++i) expect(all[at++] == static_cast<int>(rank), "gatherv");
+  }
+  std::vector<int> back(own, -1);
+  expect(comm.iscatterv(all, blocks, back, root).wait().ok() && back == mine, "iscatterv");
+  std::vector<int> every(ranks * (ranks - 1) / 2, -1);
+  expect(comm.allgatherv(mine, every, blocks).ok(), "allgatherv");
+  if (comm.rank() == root) expect(every == all, "allgatherv is like gatherv");
+
+  const std::array<int, 2> two = {comm.rank(), -comm.rank()};
+  std::vector<int> pairs(2 * ranks, -7);
+  ferry::Plan gather = comm.gather_init(two, pairs, root);
+  std::array<int, 2> again = {};
+  ferry::Plan scatter = comm.scatter_init(pairs, again, root);
+  expect(gather.start().ok() && gather.wait().ok(), "gather_init");
+  expect(scatter.start().ok() && scatter.wait().ok() && again == two, "scatter_init");
+  expect(comm.barrier().ok() && comm.ibarrier().wait().ok(), "barrier");
+}
+
+void check_reductions(const ferry::Communicator& comm) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const int sum = comm.size() * (comm.size() - 1) / 2;
+  std::vector<int> send(ranks, comm.rank());
+  std::vector<int> recv(ranks, -1);
+  expect(comm.allreduce(send, recv, ferry::Op::sum).ok(), "allreduce");
+  expect(recv == std::vector<int>(ranks, sum), "allreduce: sum");
+  recv = send;
+  expect(comm.iallreduce(recv, ferry::Op::max).wait().ok(), "iallreduce in place");
+  expect(recv == std::vector<int>(ranks, comm.size() - 1), "iallreduce: max");
+  std::vector<std::complex<double>> z(3, {1, static_cast<double>(comm.rank())});
+  std::vector<std::complex<double>> total(3);
+  expect(comm.reduce(z, total, ferry::Op::sum, 0).ok(), "reduce");
+  const std::complex<double> expected(comm.size(), sum);
+  if (comm.rank() == 0) expect(total[2] == expected, "reduce: complex sum");
+  std::array<int, 1> one = {-1};
+  ferry::Plan plan = comm.reduce_scatter_block_init(send, one, ferry::Op::sum);
+  for (int start = 0; start < 3; ++start) {
+    one = {-1};
+    expect(plan.start().ok() && plan.wait().ok() && one[0] == sum, "reduce_scatter_block_init");
+  }
+  std::vector<MPI_Count> counts(ranks, 0);
+  counts.back() = static_cast<MPI_Count>(ranks);
+  recv.assign(ranks, -1);
+  expect(comm.reduce_scatter(send, recv, counts, ferry::Op::sum).ok(), "reduce_scatter");
+  const bool last = comm.rank() == comm.size() - 1;
+  expect(recv == std::vector<int>(ranks, last ? sum : -1), "reduce_scatter: all to the last");
+  std::vector<double> real(ranks, 1);
+  expect(!comm.allreduce(real, ferry::Op::bit_or).ok(), "no bits of doubles");
+}
+
 template <class Call>
 void expect_error(Call call, const std::vector<std::string>& words) {
   try {
@@ -166,6 +264,13 @@ void check_errors(const ferry::Communicator& comm) {
     expect_error([&] { (void)comm.alltoall(small); }, {count(5 * ranks - 1), count(ranks)});
   }
   expect_error([&] { (void)comm.broadcast_init(fits, comm.size()); }, {});
+  const ferry::Blocks five = ferry::Blocks::packed(std::vector<MPI_Count>(ranks, 5));
+  expect_error(
+      [&] { (void)comm.alltoallv(fits, five, small, five); }, {"alltoallv: recv", "is not inside"});
+  expect_error(
+      [&] { (void)comm.ialltoallv(fits, five, fits, {}); }, {"alltoallv: recv", count(ranks)});
+  expect_error(
+      [&] { (void)comm.allreduce(fits, small, ferry::Op::sum); }, {"allreduce", count(5 * ranks)});
   expect(!comm.broadcast(fits, -1).ok(), "a wrong root is a bad Status");
   expect(!comm.broadcast(fits, -1).text().empty(), "a bad Status has a text");
   expect_error([] { ferry::Communicator none(MPI_COMM_NULL); }, {"MPI_COMM_NULL"});
@@ -197,6 +302,10 @@ int main(int argc, char** argv) {
     check_alltoall<Particle>(comm, "struct");
     check_allgather(comm);
     check_broadcast(comm);
+    check_blocks<double>(comm, "alltoallv of double");
+    check_blocks<Particle>(comm, "alltoallv of struct");
+    check_gather_and_scatter(comm);
+    check_reductions(comm);
     check_errors(comm);
   }
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

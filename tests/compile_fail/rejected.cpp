@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Each block must not compile, and for the reason in its first line; the file without a block must.
 // rejected.py compiles them one at a time with -DCASE_<NAME>.
+#include <array>
 #include <list>
 #include <span>
 #include <string>
@@ -39,6 +40,30 @@ void control(const ferry::Communicator& comm, std::vector<int>& a, std::vector<i
   std::list<int> list(8);
   comm.broadcast(list, 0).or_throw();
 #endif
+#ifdef CASE_REDUCED_STRUCTS // says: constraints not satisfied
+  struct Pair {
+    int a, b;
+  };
+  std::vector<Pair> pairs(8);
+  comm.allreduce(pairs, ferry::Op::sum).or_throw();
+#endif
+#ifdef CASE_REDUCED_BOOLS // says: constraints not satisfied
+  std::array<bool, 8> flags = {};
+  comm.allreduce(flags, ferry::Op::max).or_throw();
+#endif
+#ifdef CASE_CONST_RESULT // says: constraints not satisfied
+  comm.reduce(a, std::span<const int>(b), ferry::Op::sum, 0).or_throw();
+#endif
+#ifdef CASE_SWAPPED_ROOT_AND_OP // says: no matching function
+  comm.reduce(a, b, 0, ferry::Op::sum).or_throw();
+#endif
+#ifdef CASE_BLOCKS_WITHOUT_DISPLACEMENTS // says: no matching function
+  comm.allgatherv(a, b, std::vector<MPI_Count>(8)).or_throw();
+#endif
+}
+
+void control_objects(const ferry::Communicator& comm, std::vector<int>& a, std::vector<int>& b) {
+  ferry::Request first = comm.ialltoall(a, b);
 #ifdef CASE_IGNORED_STATUS // says: unused-result
   comm.alltoall(a, b);
 #endif
