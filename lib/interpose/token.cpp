@@ -4,6 +4,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lib/interpose/next.hpp"
@@ -129,6 +130,44 @@ void end_generalised(MPI_Request* request) {
   wait_below(request, MPI_STATUS_IGNORE);
 }
 
+// Handles of freed persistent collectives, for the next ones. They are not given back: in
+// MPICH 4.0.2 a persistent collective of its own hangs or crashes when it gets the place of a
+// persistent message that was freed. They belong to MPI_COMM_SELF, which sessions alone do not
+// have.
+class HandlePool {
+ public:
+  MPI_Request take(MPI_Comm comm) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!handles_.empty()) {
+        const MPI_Request handle = handles_.back();
+        handles_.pop_back();
+        return handle;
+      }
+    }
+    int up = 0;
+    PMPI_Initialized(&up);
+    MPI_Request handle = MPI_REQUEST_NULL;
+    const MPI_Comm owner = up != 0 ? MPI_COMM_SELF : comm;
+    check(PMPI_Send_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, owner, &handle), "MPI_Send_init");
+    return handle;
+  }
+  void keep(MPI_Request handle) {
+    const std::lock_guard lock(mutex_);
+    handles_.push_back(handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<MPI_Request> handles_;
+};
+
+// Never destroyed: handles may come back while the process ends.
+HandlePool& handle_pool() {
+  static HandlePool& pool = *new HandlePool;
+  return pool;
+}
+
 } // namespace
 
 Token* find_token(MPI_Request request) {
@@ -141,9 +180,7 @@ MPI_Request make_token(ferry_request operation, const core::Call& call) {
   table().reap_orphans();
   MPI_Request request = MPI_REQUEST_NULL;
   if (call.form == core::Form::persistent) {
-    check(
-        PMPI_Send_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, call.comm, &request),
-        "MPI_Send_init");
+    request = handle_pool().take(call.comm);
   } else {
     check(
         PMPIX_Grequest_start(
@@ -201,7 +238,7 @@ void free_token(Token& token, MPI_Request* request) {
   if (started) table().add_orphan(std::move(removed->operation));
   removed.reset();
   table().reap_orphans();
-  PMPI_Request_free(request);
+  handle_pool().keep(std::exchange(*request, MPI_REQUEST_NULL));
 }
 
 core::CallSite site_of(const char* function, const Token& token) {

@@ -54,7 +54,7 @@ class Operation {
 };
 
 // The preload library hands operations of the program on to the MPI below, where a persistent
-// collective is broken if a persistent message was freed before: the handles of Ferry are such.
+// collective is broken if a persistent message was freed before: the mixtures free such.
 [[nodiscard]] bool wrong_beside(const Configuration& c);
 
 [[nodiscard]] std::unique_ptr<Operation> make_operation(const Configuration& c, const Comm& comm);
