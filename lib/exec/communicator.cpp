@@ -43,6 +43,7 @@ void Communicator::detach() {
 bool Communicator::set_up() {
   if (ready_) return true;
   if (!broken_.ok()) throw Failure(broken_);
+  if (inside.mpi_closed) return false; // its exchanges are made, and freed, by MPI
   try {
     if (set_up_->progress() == Poll::pending) return false;
   } catch (const Failure& failure) {
