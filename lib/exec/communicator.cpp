@@ -213,7 +213,7 @@ bool Communicator::advance(LaneOp& op) {
     if (op.nodes == nullptr && op.desc.form == Form::blocking) prepare_nodes(op);
     return op.nodes != nullptr ? advance_nodes(op) : hand_over(op);
   }
-  do {
+  for (bool over = false; over == false; over = end_stage(op)) { // one round a stage
     if (!op.stage_over) advance_stage(op);
     if (op.phase == LaneOp::Phase::mpi) {
       if (inside.mpi_closed) return false; // begins with the next look from outside
@@ -227,7 +227,7 @@ bool Communicator::advance(LaneOp& op) {
       return false;
     }
     op.stage_over = false;
-  } while (!end_stage(op));
+  }
   op.phase = LaneOp::Phase::complete;
   return true;
 }
