@@ -131,6 +131,11 @@ void MpiPath::start_exchange(MPI_Comm comm, const CollectiveDesc& desc) {
     recv.add(desc.recv_block(rank).bytes());
     send.add(desc.in_place ? 0 : desc.send_block(rank).bytes());
   }
+  if (!desc.own_block && !desc.in_place) { // the own block stays, whichever side tells of it
+    const auto me = static_cast<std::size_t>(packed_->rank);
+    send.bytes[me] = 0;
+    recv.bytes[me] = 0;
+  }
   note(PMPI_Ialltoallv_c(
       desc.in_place ? MPI_IN_PLACE : packed_->send.data(), send.bytes.data(), send.at.data(),
       MPI_BYTE, packed_->recv.data(), recv.bytes.data(), recv.at.data(), MPI_BYTE, comm,
