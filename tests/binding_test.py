@@ -15,7 +15,7 @@ import tempfile
 LIMIT = 120
 MPIEXEC, BENCH, INFO = sys.argv[1:4]
 CPUS = sorted(os.sched_getaffinity(0))
-SIZES = "8,256,257,2048,2049,4064,4065,65536"
+SIZES = "8,1024,1025,1904,1905,6144,6145,65536"
 # One rank alone on the first CPU, one on the last, the others everywhere.
 SETS = [CPUS[:1], CPUS[-1:], CPUS, CPUS]
 

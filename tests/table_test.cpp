@@ -286,7 +286,7 @@ TEST_CASE("table: explain names what decided") {
   CHECK(said(exchange, Path::engine) == "(slot_bytes 4064, built-in table)");
   PlanInput many = input_of(8, {});
   many.limits.slot_bytes = 1008;
-  CHECK(said(many, Path::slots) == "(slot_budget 131072, built-in table)");
+  CHECK(said(many, Path::slots) == "(slot_budget 122880, built-in table)");
   Config config;
   config.slot_bytes = 64;
   many.limits.slot_bytes = 64;

@@ -14,15 +14,20 @@ namespace {
 
 struct Module {
   const char* file; // our module
-  const char* runtime; // the driver's library, in the process once its GPUs are in use
+  std::vector<const char*> runtimes; // one of them is in the process once its GPUs are in use
   std::once_flag once;
   std::atomic<DeviceBackend*> backend{nullptr};
   std::string why;
 };
 
 Module& module_of(DeviceKind kind) {
-  static Module nvidia{"libferry-nvidia.so", "libcuda.so.1", {}, {}, {}};
-  static Module amd{"libferry-amd.so", "libamdhip64.so", {}, {}, {}};
+  static Module nvidia{"libferry-nvidia.so", {"libcuda.so.1"}, {}, {}, {}};
+  static Module amd{
+      "libferry-amd.so",
+      {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"},
+      {},
+      {},
+      {}};
   return kind == DeviceKind::nvidia ? nvidia : amd;
 }
 
@@ -56,11 +61,14 @@ void load(Module& module) {
   module.backend.store(backend, std::memory_order_release);
 }
 
-bool runtime_loaded(const char* library) noexcept {
-  void* handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-  if (handle == nullptr) return false;
-  dlclose(handle);
-  return true;
+bool runtime_loaded(const Module& module) noexcept {
+  for (const char* library : module.runtimes) {
+    void* handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+    if (handle == nullptr) continue;
+    dlclose(handle);
+    return true;
+  }
+  return false;
 }
 
 // Regions of host memory that were asked about while no GPU runtime was in the process. Device
@@ -98,7 +106,7 @@ DeviceKind look_up(const void* pointer) noexcept {
   for (const DeviceKind kind : {DeviceKind::nvidia, DeviceKind::amd}) {
     Module& module = module_of(kind);
     const bool present = module.backend.load(std::memory_order_acquire) != nullptr;
-    if (!present && !runtime_loaded(module.runtime)) continue;
+    if (!present && !runtime_loaded(module)) continue;
     runtime = true;
     DeviceBackend* backend = device_backend(kind, nullptr);
     if (backend != nullptr && backend->owns(pointer)) return kind;
