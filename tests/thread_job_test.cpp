@@ -27,7 +27,8 @@ constexpr int kSlowness = 1;
 #endif
 
 constexpr Operation kOperations[] = {
-    Operation::alltoall, Operation::allgather, Operation::broadcast};
+    Operation::alltoall, Operation::allgather, Operation::broadcast, Operation::gather,
+    Operation::scatter};
 
 // Where the memory of a rank's two buffers lies.
 enum class Placing { mapped, inside, foreign, mixed };
@@ -64,13 +65,20 @@ std::vector<std::size_t> sizes_for(int ranks) {
   return sizes;
 }
 
+bool has_root(Operation operation) {
+  return operation != Operation::alltoall && operation != Operation::allgather;
+}
+
 std::vector<Call> calls_for(int ranks) {
   std::vector<Call> calls;
   for (const std::size_t bytes : sizes_for(ranks)) {
     for (const Operation operation : kOperations) {
-      const bool broadcast = operation == Operation::broadcast;
+      const bool in_place = operation != Operation::broadcast;
+      const int root = has_root(operation) ? ranks - 1 : 0;
       calls.push_back({operation, false, 0, bytes});
-      calls.push_back({operation, !broadcast, broadcast ? ranks - 1 : 0, bytes});
+      calls.push_back({operation, in_place, root, bytes});
+      calls.push_back({operation, in_place, root, bytes, in_place, true});
+      calls.push_back({operation, false, 0, bytes, in_place, false});
     }
   }
   return calls;
@@ -186,13 +194,15 @@ Script write_script(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Script script{seed, 2 + static_cast<int>(random() % 4), 1 + random() % 3, {}, {}};
   for (std::size_t i = 4 + random() % 5; i > 0; --i) {
-    const Operation operation = kOperations[random() % 3];
+    const Operation operation = kOperations[random() % std::size(kOperations)];
     const bool broadcast = operation == Operation::broadcast;
-    const auto root = broadcast ? random() % static_cast<std::uint64_t>(script.ranks) : 0;
+    const auto root = has_root(operation) ? random() % static_cast<std::uint64_t>(script.ranks) : 0;
     const bool in_place = !broadcast && random() % 3 == 0;
+    const bool uneven = !broadcast && random() % 2 == 0;
+    const bool gaps = random() % 3 == 0;
     const auto form = static_cast<Form>(random() % 3);
     script.lots.push_back(
-        {{operation, in_place, static_cast<int>(root), random_bytes(random)},
+        {{operation, in_place, static_cast<int>(root), random_bytes(random), uneven, gaps},
          form,
          random() % script.comms});
   }

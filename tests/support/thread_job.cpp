@@ -7,27 +7,14 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <stdexcept>
 #include <thread>
 
 #include "lib/exec/active.hpp"
 #include "lib/memory/heap.hpp"
-#include "pattern.hpp"
 
 namespace ferry::test {
-
-namespace {
-
-using core::Operation;
-
-constexpr std::size_t kGuard = 64;
-constexpr std::size_t kOdd = 4099; // over a page, and aligned to nothing
-constexpr Stream kCanary{0xca9a51ULL, -7, -9};
-
-} // namespace
 
 void Meeting::bring(std::uint64_t round, int rank, const void* data, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
@@ -136,113 +123,6 @@ void dawdle(std::mt19937_64& random) {
     default:
       break;
   }
-}
-
-Guarded::Guarded(Memory memory, std::size_t bytes)
-    : mapped_(memory != Memory::foreign), bytes_(bytes) {
-  const std::size_t total = bytes + 2 * kGuard + kOdd;
-  void* const memory_of_it = mapped_ ? core::Heap::instance().allocate(total) : std::malloc(total);
-  if (memory_of_it == nullptr) throw std::bad_alloc();
-  base_ = static_cast<unsigned char*>(memory_of_it);
-  data_ = base_ + kGuard + (memory == Memory::inside ? kOdd : 0);
-  fill(data_ - kGuard, kGuard, kCanary);
-  fill(data_ + bytes_, kGuard, kCanary);
-}
-
-Guarded::~Guarded() {
-  if (mapped_) {
-    core::Heap::instance().release(base_);
-  } else {
-    std::free(base_);
-  }
-}
-
-bool Guarded::intact() const {
-  return !first_difference(data_ - kGuard, kGuard, kCanary) &&
-         !first_difference(data_ + bytes_, kGuard, kCanary);
-}
-
-std::string describe(const Call& call) {
-  return std::string(core::name_of(call.operation)) + (call.in_place ? " in place" : "") + " of " +
-         std::to_string(call.bytes) + " bytes, root " + std::to_string(call.root);
-}
-
-namespace {
-
-std::size_t count_blocks(const Call& call, int ranks, bool send) {
-  const auto all = static_cast<std::size_t>(ranks);
-  if (call.operation == Operation::broadcast) return send ? 0 : 1;
-  if (send && call.in_place) return 0;
-  return send && call.operation == Operation::allgather ? 1 : all;
-}
-
-Stream stream_of(const Call& call, std::uint64_t iteration, int sender, int receiver) {
-  return {iteration, sender, call.operation == Operation::alltoall ? receiver : kEveryone};
-}
-
-} // namespace
-
-Operands::Operands(const Call& call, int rank, int ranks, Memory send, Memory recv)
-    : call_(call),
-      rank_(rank),
-      ranks_(ranks),
-      send_(send, count_blocks(call, ranks, true) * call.bytes),
-      recv_(recv, count_blocks(call, ranks, false) * call.bytes) {}
-
-core::CollectiveDesc Operands::desc(core::Form form) const {
-  core::CollectiveDesc desc;
-  desc.operation = call_.operation;
-  desc.form = form;
-  desc.in_place = call_.in_place;
-  desc.root = call_.root;
-  const bool own = call_.in_place || call_.operation == Operation::broadcast;
-  desc.send = own ? recv_.data() : send_.data();
-  desc.recv = recv_.data();
-  desc.own_block = !own;
-  desc.send_layout = core::contiguous_layout(call_.bytes, 1);
-  desc.recv_layout = desc.send_layout;
-  return desc;
-}
-
-std::size_t Operands::blocks(bool send) const {
-  return count_blocks(call_, ranks_, send);
-}
-
-void Operands::prepare(std::uint64_t iteration) {
-  const std::size_t bytes = call_.bytes;
-  poison(recv_.data(), recv_.bytes(), iteration);
-  if (call_.operation == Operation::broadcast) {
-    if (rank_ == call_.root) fill(recv_.data(), bytes, stream_of(call_, iteration, rank_, 0));
-    return;
-  }
-  const bool gather = call_.operation == Operation::allgather;
-  unsigned char* const out = call_.in_place ? recv_.data() : send_.data();
-  for (int to = 0; to < (gather ? 1 : ranks_); ++to) {
-    const auto block = static_cast<std::size_t>(gather && call_.in_place ? rank_ : to);
-    fill(out + block * bytes, bytes, stream_of(call_, iteration, rank_, to));
-  }
-}
-
-std::string Operands::check(std::uint64_t iteration) const {
-  const auto complain = [&](const char* what, std::size_t block, std::size_t index) {
-    return describe(call_) + ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks_) +
-           ", iteration " + std::to_string(iteration) + ": " + what + " block " +
-           std::to_string(block) + " differs at byte " + std::to_string(index);
-  };
-  if (!send_.intact() || !recv_.intact()) return complain("a canary; ", 0, 0);
-  for (std::size_t block = 0; block < blocks(true); ++block) {
-    const Stream sent = stream_of(call_, iteration, rank_, static_cast<int>(block));
-    const auto at = first_difference(send_.data() + block * call_.bytes, call_.bytes, sent);
-    if (at) return complain("sent", block, *at);
-  }
-  const bool broadcast = call_.operation == Operation::broadcast;
-  for (std::size_t block = 0; block < blocks(false); ++block) {
-    const int from = broadcast ? call_.root : static_cast<int>(block);
-    const Stream came = stream_of(call_, iteration, from, rank_);
-    const auto at = first_difference(recv_.data() + block * call_.bytes, call_.bytes, came);
-    if (at) return complain("received", block, *at);
-  }
-  return "";
 }
 
 core::Status run_blocking(const Comm& comm, const core::CollectiveDesc& desc) {

@@ -17,6 +17,7 @@
 #include "lib/exec/communicator.hpp"
 #include "lib/exec/set_up.hpp"
 #include "lib/topology/topology.hpp"
+#include "operands.hpp"
 #include "post_office.hpp"
 
 namespace ferry::test {
@@ -100,59 +101,6 @@ void run_ranks(int ranks, Faults& faults, const std::function<void(int rank)>& b
 
 // A random pause: nothing, a yield, or a short sleep.
 void dawdle(std::mt19937_64& random);
-
-// Memory of one buffer, with canaries around it.
-enum class Memory { mapped, inside, foreign };
-
-class Guarded {
- public:
-  Guarded(Memory memory, std::size_t bytes);
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-  ~Guarded();
-
-  [[nodiscard]] unsigned char* data() const { return data_; }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  [[nodiscard]] bool intact() const;
-
- private:
-  const bool mapped_;
-  const std::size_t bytes_;
-  unsigned char* base_;
-  unsigned char* data_;
-};
-
-// One collective as all ranks call it.
-struct Call {
-  core::Operation operation = core::Operation::alltoall;
-  bool in_place = false;
-  int root = 0;
-  std::size_t bytes = 0; // of one block
-};
-std::string describe(const Call& call);
-
-// The buffers of one rank for a call, and the oracle for what they hold.
-class Operands {
- public:
-  Operands(const Call& call, int rank, int ranks, Memory send, Memory recv);
-
-  [[nodiscard]] core::CollectiveDesc desc(core::Form form) const;
-  // Outgoing data of this iteration; everything that should come is poisoned.
-  void prepare(std::uint64_t iteration);
-  // "" when this rank has what it should and nothing else was touched.
-  [[nodiscard]] std::string check(std::uint64_t iteration) const;
-  // Only the canaries: after calls that did not fit.
-  [[nodiscard]] bool intact() const { return send_.intact() && recv_.intact(); }
-
- private:
-  [[nodiscard]] std::size_t blocks(bool send) const;
-
-  Call call_;
-  int rank_;
-  int ranks_;
-  Guarded send_;
-  Guarded recv_;
-};
 
 // Post and wait. The operation may not be freed before: it is complete when this returns.
 [[nodiscard]] core::Status run_blocking(const Comm& comm, const core::CollectiveDesc& desc);
