@@ -199,7 +199,7 @@ def test_every_fault_is_noticed():
 
 def test_bad_command_lines():
     for arguments, word in [
-            ([], "which collective"), (["gather"], "gather"), (["alltoall", "bcast"], ""),
+            ([], "which collective"), (["scan"], "scan"), (["alltoall", "bcast"], ""),
             (["alltoall", "--from", "x"], "from"), (["alltoall", "--form", "fast"], "fast"),
             (["alltoall", "--form"], "form"), (["alltoall", "--min", "8X"], "8X"),
             (["alltoall", "--min", "64", "--max", "8"], "larger"),

@@ -14,9 +14,31 @@ constexpr std::align_val_t kPage{4096};
 constexpr Block kFrontCanary{0xca11ab1e, 0, 1, 2};
 constexpr Block kBackCanary{0xca11ab1e, 0, 2, 1};
 
-int count_send_blocks(const Options& options, int ranks) {
-  if (options.in_place || options.operation == FERRY_BCAST) return 0;
-  return options.operation == FERRY_ALLTOALL ? ranks : 1;
+// Every rank gets a block of its own from a sender.
+bool is_personal(ferry_operation operation) {
+  return operation == FERRY_ALLTOALL || operation == FERRY_ALLTOALLV || operation == FERRY_SCATTER;
+}
+
+int count_send_blocks(const Options& options, int rank, int ranks) {
+  const ferry_operation operation = options.operation;
+  if (options.in_place || operation == FERRY_BCAST || operation == FERRY_BARRIER) return 0;
+  if (operation == FERRY_SCATTER) return rank == options.root ? ranks : 0;
+  return is_personal(operation) ? ranks : 1;
+}
+
+int count_recv_blocks(const Options& options, int rank, int ranks) {
+  switch (options.operation) {
+    case FERRY_BCAST:
+    case FERRY_SCATTER:
+    case FERRY_ALLREDUCE:
+      return 1;
+    case FERRY_BARRIER:
+      return 0;
+    case FERRY_GATHER:
+      return rank == options.root ? ranks : 0;
+    default:
+      return ranks;
+  }
 }
 
 std::size_t largest(const Options& options) {
@@ -59,8 +81,9 @@ std::uint64_t GuardedBuffer::count_damage() const {
 Buffers::Buffers(const Options& options, int rank, int ranks)
     : options_(options),
       rank_(rank),
-      recv_blocks_(options.operation == FERRY_BCAST ? 1 : ranks),
-      send_blocks_(count_send_blocks(options, ranks)),
+      ranks_(ranks),
+      recv_blocks_(count_recv_blocks(options, rank, ranks)),
+      send_blocks_(count_send_blocks(options, rank, ranks)),
       send_(capacity(options, send_blocks_), options.shared, options.offset),
       recv_(capacity(options, recv_blocks_), options.shared, options.offset),
       source_(options.limit && send_blocks_ == 0 ? largest(options) : 0) {}
@@ -69,6 +92,9 @@ void Buffers::resize(std::uint64_t block_bytes) {
   block_bytes_ = block_bytes;
   send_.resize(at(send_blocks_));
   recv_.resize(at(recv_blocks_));
+  counts_.assign(static_cast<std::size_t>(ranks_), static_cast<MPI_Count>(block_bytes));
+  displs_.clear();
+  for (int i = 0; i < ranks_; ++i) displs_.push_back(static_cast<MPI_Aint>(at(i)));
 }
 
 const void* Buffers::send() noexcept {
@@ -88,16 +114,14 @@ void Buffers::copy_bare() {
 }
 
 Block Buffers::incoming(std::uint64_t iteration, int index) const {
-  if (options_.operation == FERRY_BCAST) {
-    return {options_.seed, iteration, options_.root, kEveryone};
-  }
+  const bool from_root = options_.operation == FERRY_BCAST || options_.operation == FERRY_SCATTER;
   return {
-      options_.seed, iteration, index, options_.operation == FERRY_ALLTOALL ? rank_ : kEveryone};
+      options_.seed, iteration, from_root ? options_.root : index,
+      is_personal(options_.operation) ? rank_ : kEveryone};
 }
 
 Block Buffers::outgoing(std::uint64_t iteration, int index) const {
-  return {
-      options_.seed, iteration, rank_, options_.operation == FERRY_ALLTOALL ? index : kEveryone};
+  return {options_.seed, iteration, rank_, is_personal(options_.operation) ? index : kEveryone};
 }
 
 bool Buffers::is_source(int index) const {
@@ -126,8 +150,27 @@ std::uint64_t Buffers::count_wrong(std::uint64_t iteration) const {
   for (int i = 0; i < send_blocks_; ++i) {
     wrong += bench::count_wrong(send_.bytes().subspan(at(i), bytes), outgoing(iteration, i));
   }
+  if (options_.operation == FERRY_ALLREDUCE) return wrong + count_wrong_sums(iteration);
   for (int i = 0; i < recv_blocks_; ++i) {
     wrong += bench::count_wrong(recv_.bytes().subspan(at(i), bytes), incoming(iteration, i));
+  }
+  return wrong;
+}
+
+// Sums of 64-bit numbers that wrap around are the same in any order.
+std::uint64_t Buffers::count_wrong_sums(std::uint64_t iteration) const {
+  const auto words = static_cast<std::size_t>(block_bytes_) / sizeof(std::uint64_t);
+  std::vector<std::uint64_t> operand(words);
+  std::vector<std::uint64_t> sums(words);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    write_data(
+        std::as_writable_bytes(std::span(operand)), {options_.seed, iteration, rank, kEveryone});
+    for (std::size_t i = 0; i < words; ++i) sums[i] += operand[i];
+  }
+  const auto expected = std::as_bytes(std::span(sums));
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    wrong += recv_.bytes()[i] == expected[i] ? 0 : 1;
   }
   return wrong;
 }

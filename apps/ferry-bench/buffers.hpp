@@ -56,6 +56,9 @@ class Buffers {
   // MPI_IN_PLACE when there is no send buffer.
   [[nodiscard]] const void* send() noexcept;
   [[nodiscard]] void* recv() noexcept { return recv_.bytes().data(); }
+  // Of equal blocks one behind the other.
+  [[nodiscard]] const MPI_Count* counts() const noexcept { return counts_.data(); }
+  [[nodiscard]] const MPI_Aint* displs() const noexcept { return displs_.data(); }
   // The bytes that this rank's share of the collective has to move at least, by one plain memcpy
   // each and without a word to others.
   void copy_bare();
@@ -68,12 +71,16 @@ class Buffers {
     return static_cast<std::size_t>(index) * static_cast<std::size_t>(block_bytes_);
   }
   [[nodiscard]] bool is_source(int index) const;
+  [[nodiscard]] std::uint64_t count_wrong_sums(std::uint64_t iteration) const;
 
   Options options_;
   int rank_;
+  int ranks_;
   int recv_blocks_;
   int send_blocks_;
   std::uint64_t block_bytes_ = 0;
+  std::vector<MPI_Count> counts_;
+  std::vector<MPI_Aint> displs_;
   GuardedBuffer send_;
   GuardedBuffer recv_;
   std::vector<std::byte> source_; // of copy_bare(), where there is no send buffer

@@ -16,7 +16,30 @@ namespace {
 namespace po = boost::program_options;
 
 const std::map<std::string, ferry_operation> kOperations = {
-    {"alltoall", FERRY_ALLTOALL}, {"allgather", FERRY_ALLGATHER}, {"bcast", FERRY_BCAST}};
+    {"alltoall", FERRY_ALLTOALL},   {"alltoallv", FERRY_ALLTOALLV}, // of equal blocks, which nobody
+                                                                    // knows before
+    {"allgather", FERRY_ALLGATHER}, {"allreduce", FERRY_ALLREDUCE}, {"barrier", FERRY_BARRIER},
+    {"bcast", FERRY_BCAST},         {"gather", FERRY_GATHER},       {"scatter", FERRY_SCATTER}};
+
+bool has_root(ferry_operation operation) {
+  return operation == FERRY_BCAST || operation == FERRY_GATHER || operation == FERRY_SCATTER;
+}
+
+// What goes with some collectives only.
+void check_operation(const Options& options) {
+  const ferry_operation operation = options.operation;
+  if (options.in_place && operation != FERRY_ALLTOALL && operation != FERRY_ALLGATHER) {
+    throw UsageError("--in-place goes with alltoall and allgather only");
+  }
+  const bool computes = operation == FERRY_ALLREDUCE || operation == FERRY_BARRIER;
+  if (options.limit && computes) throw UsageError("--limit goes with what moves blocks only");
+  for (const std::uint64_t size : options.sizes) {
+    if (operation == FERRY_ALLREDUCE && size % 8 != 0) {
+      throw UsageError(fmt::format("allreduce adds 64-bit numbers: {} bytes are not some", size));
+    }
+  }
+}
+
 const std::map<std::string, ferry_form> kForms = {
     {"blocking", FERRY_BLOCKING},
     {"nonblocking", FERRY_NONBLOCKING},
@@ -56,7 +79,7 @@ po::options_description describe() {
        "private (of the program) or shared (of ferry_alloc; alloc is the same)") //
       ("offset", po::value<int>()->default_value(0), "buffers begin so far behind a page") //
       ("in-place", "send from the receive buffer (alltoall, allgather)") //
-      ("root", po::value<int>(), "root of bcast (0)") //
+      ("root", po::value<int>(), "root of bcast, gather, scatter (0)") //
       ("peer", text("mpi"), "mpi: measure the MPI below too; none: Ferry alone") //
       ("limit", "measure bare memcpy of the same bytes too") //
       ("seconds", po::value<double>()->default_value(2),
@@ -132,7 +155,8 @@ void read_plot(const po::variables_map& values, Options& options) {
 
 int read_root(const po::variables_map& values, const Options& options, int ranks) {
   if (values.count("root") == 0) return 0;
-  if (options.operation != FERRY_BCAST) throw UsageError("--root goes with bcast only");
+  if (!has_root(options.operation))
+    throw UsageError("--root goes with bcast, gather, scatter only");
   const int root = values["root"].as<int>();
   if (root < 0 || root >= ranks) {
     throw UsageError(fmt::format("--root {} is no rank of 0 to {}", root, ranks - 1));
@@ -174,7 +198,9 @@ Options interpret(const po::variables_map& values, int ranks) {
   read_plot(values, options);
   if (!options.draw.empty()) return options;
   if (values.count("collective") == 0) {
-    throw UsageError("which collective? alltoall, allgather or bcast");
+    throw UsageError(
+        "which collective? alltoall, alltoallv, allgather, allreduce, barrier, bcast, gather or "
+        "scatter");
   }
   options.operation = choose(kOperations, text("collective"), "collective");
   options.form = choose(kForms, text("form"), "--form");
@@ -188,9 +214,8 @@ Options interpret(const po::variables_map& values, int ranks) {
   options.seed = values["seed"].as<std::uint64_t>();
   if (values.count("json") != 0) options.json = text("json");
   if (values.count("json") != 0 && options.json.empty()) throw UsageError("--json without a name");
-  if (options.in_place && options.operation == FERRY_BCAST) {
-    throw UsageError("--in-place goes with alltoall and allgather only");
-  }
+  if (options.operation == FERRY_BARRIER) options.sizes = {0};
+  check_operation(options);
   options.root = read_root(values, options, ranks);
   options.rounds = read_rounds(values);
   check_total(options, ranks);
@@ -249,7 +274,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int rank
 
 std::string help_text() {
   std::ostringstream text;
-  text << "Usage: mpiexec -n RANKS ferry-bench alltoall|allgather|bcast [options]\n"
+  text << "Usage: mpiexec -n RANKS ferry-bench COLLECTIVE [options]\n"
           "       ferry-bench --draw RESULTS.json --plot FILE\n"
           "Times a collective of Ferry and of the MPI below in turns. Sizes are bytes per peer\n"
           "block (of the message for bcast): the powers of two from --min to --max.\n\n"

@@ -71,7 +71,88 @@ int ibcast(const ferry_call& c, MPI_Request* request) {
       c.recvbuf, count(c.recvcount), c.recvtype, c.root, c.comm, request);
 }
 
+int gather(const ferry_call& c) {
+  return FERRY_BENCH_MPI(MPI_Gather)(
+      c.sendbuf, count(c.sendcount), c.sendtype, c.recvbuf, count(c.recvcount), c.recvtype, c.root,
+      c.comm);
+}
+
+int igather(const ferry_call& c, MPI_Request* request) {
+  return FERRY_BENCH_MPI(MPI_Igather)(
+      c.sendbuf, count(c.sendcount), c.sendtype, c.recvbuf, count(c.recvcount), c.recvtype, c.root,
+      c.comm, request);
+}
+
+int scatter(const ferry_call& c) {
+  return FERRY_BENCH_MPI(MPI_Scatter)(
+      c.sendbuf, count(c.sendcount), c.sendtype, c.recvbuf, count(c.recvcount), c.recvtype, c.root,
+      c.comm);
+}
+
+int iscatter(const ferry_call& c, MPI_Request* request) {
+  return FERRY_BENCH_MPI(MPI_Iscatter)(
+      c.sendbuf, count(c.sendcount), c.sendtype, c.recvbuf, count(c.recvcount), c.recvtype, c.root,
+      c.comm, request);
+}
+
+int allreduce(const ferry_call& c) {
+  return FERRY_BENCH_MPI(MPI_Allreduce)(
+      c.sendbuf, c.recvbuf, count(c.recvcount), c.recvtype, c.op, c.comm);
+}
+
+int iallreduce(const ferry_call& c, MPI_Request* request) {
+  return FERRY_BENCH_MPI(MPI_Iallreduce)(
+      c.sendbuf, c.recvbuf, count(c.recvcount), c.recvtype, c.op, c.comm, request);
+}
+
+int barrier(const ferry_call& c) {
+  return MPI_Barrier(c.comm);
+}
+
+int ibarrier(const ferry_call& c, MPI_Request* request) {
+  return MPI_Ibarrier(c.comm, request);
+}
+
 #if MPI_VERSION >= 4
+int alltoallv(const ferry_call& c) {
+  return MPI_Alltoallv_c(
+      c.sendbuf, c.sendcounts, c.sdispls, c.sendtype, c.recvbuf, c.recvcounts, c.rdispls,
+      c.recvtype, c.comm);
+}
+
+int ialltoallv(const ferry_call& c, MPI_Request* request) {
+  return MPI_Ialltoallv_c(
+      c.sendbuf, c.sendcounts, c.sdispls, c.sendtype, c.recvbuf, c.recvcounts, c.rdispls,
+      c.recvtype, c.comm, request);
+}
+
+int alltoallv_init(const ferry_call& c, MPI_Request* request) {
+  return MPI_Alltoallv_init_c(
+      c.sendbuf, c.sendcounts, c.sdispls, c.sendtype, c.recvbuf, c.recvcounts, c.rdispls,
+      c.recvtype, c.comm, MPI_INFO_NULL, request);
+}
+
+int gather_init(const ferry_call& c, MPI_Request* request) {
+  return MPI_Gather_init_c(
+      c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.root, c.comm,
+      MPI_INFO_NULL, request);
+}
+
+int scatter_init(const ferry_call& c, MPI_Request* request) {
+  return MPI_Scatter_init_c(
+      c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.root, c.comm,
+      MPI_INFO_NULL, request);
+}
+
+int allreduce_init(const ferry_call& c, MPI_Request* request) {
+  return MPI_Allreduce_init_c(
+      c.sendbuf, c.recvbuf, c.recvcount, c.recvtype, c.op, c.comm, MPI_INFO_NULL, request);
+}
+
+int barrier_init(const ferry_call& c, MPI_Request* request) {
+  return MPI_Barrier_init(c.comm, MPI_INFO_NULL, request);
+}
+
 int alltoall_init(const ferry_call& c, MPI_Request* request) {
   return MPI_Alltoall_init_c(
       c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.comm, MPI_INFO_NULL,
@@ -89,6 +170,18 @@ int bcast_init(const ferry_call& c, MPI_Request* request) {
       c.recvbuf, c.recvcount, c.recvtype, c.root, c.comm, MPI_INFO_NULL, request);
 }
 #else
+// Its counts are int.
+int alltoallv(const ferry_call&) {
+  throw std::runtime_error("alltoallv is measured beside an MPI 4 only");
+}
+int ialltoallv(const ferry_call& c, MPI_Request*) {
+  return alltoallv(c);
+}
+constexpr int (*alltoallv_init)(const ferry_call&, MPI_Request*) = nullptr;
+constexpr int (*gather_init)(const ferry_call&, MPI_Request*) = nullptr;
+constexpr int (*scatter_init)(const ferry_call&, MPI_Request*) = nullptr;
+constexpr int (*allreduce_init)(const ferry_call&, MPI_Request*) = nullptr;
+constexpr int (*barrier_init)(const ferry_call&, MPI_Request*) = nullptr;
 constexpr int (*alltoall_init)(const ferry_call&, MPI_Request*) = nullptr;
 constexpr int (*allgather_init)(const ferry_call&, MPI_Request*) = nullptr;
 constexpr int (*bcast_init)(const ferry_call&, MPI_Request*) = nullptr;
@@ -97,7 +190,12 @@ constexpr int (*bcast_init)(const ferry_call&, MPI_Request*) = nullptr;
 const std::map<ferry_operation, PeerCalls> kPeers = {
     {FERRY_ALLTOALL, {alltoall, ialltoall, alltoall_init}},
     {FERRY_ALLGATHER, {allgather, iallgather, allgather_init}},
-    {FERRY_BCAST, {bcast, ibcast, bcast_init}}};
+    {FERRY_BCAST, {bcast, ibcast, bcast_init}},
+    {FERRY_ALLTOALLV, {alltoallv, ialltoallv, alltoallv_init}},
+    {FERRY_GATHER, {gather, igather, gather_init}},
+    {FERRY_SCATTER, {scatter, iscatter, scatter_init}},
+    {FERRY_ALLREDUCE, {allreduce, iallreduce, allreduce_init}},
+    {FERRY_BARRIER, {barrier, ibarrier, barrier_init}}};
 
 void check(int code) {
   if (code == MPI_SUCCESS) return;
@@ -133,6 +231,13 @@ ferry_call describe(const Options& options, Buffers& buffers, MPI_Comm comm) {
   call.recvbuf = buffers.recv();
   call.sendcount = call.recvcount = static_cast<MPI_Count>(buffers.block_bytes());
   call.sendtype = call.recvtype = MPI_BYTE;
+  call.sendcounts = call.recvcounts = buffers.counts();
+  call.sdispls = call.rdispls = buffers.displs();
+  if (options.operation == FERRY_ALLREDUCE) {
+    call.op = MPI_SUM;
+    call.sendtype = call.recvtype = MPI_UINT64_T;
+    call.sendcount = call.recvcount = call.recvcount / 8;
+  }
   call.comm = comm;
   return call;
 }
