@@ -207,7 +207,7 @@ def test_bad_command_lines():
             (["alltoall", "--min", "-8"], "-8"), (["alltoall", "--max", "8000000000G"], "large"),
             (["alltoall", "--iterations", "0"], "iterations"),
             (["alltoall", "--iterations", "x"], "x"), (["alltoall", "--mem", "shared"], "mem"),
-            (["alltoall", "--memory", "device"], "device"), (["alltoall", "--peer", "gloo"], "gloo"),
+            (["alltoall", "--memory", "tape"], "tape"), (["alltoall", "--peer", "gloo"], "gloo"),
             (["alltoall", "--peer", "mpi,tuned"], "ferry-bench-jobs peers"),
             (["alltoall", "--sizes", "8,x"], "'x'"), (["alltoall", "--sizes", ""], "--sizes"),
             (["alltoall", "--sizes", "8", "--min", "8"], "--sizes"),

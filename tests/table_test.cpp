@@ -92,7 +92,7 @@ PlanInput input_of(std::uint64_t bytes, const std::vector<BufferFacts>& facts) {
   input.ranks = 2;
   input.block_bytes = bytes;
   input.facts = facts;
-  input.limits = {4064, 1024, 65536, 2, 32768};
+  input.limits = {6144, 1024, 65536, 2, 32768};
   return input;
 }
 
@@ -272,9 +272,9 @@ TEST_CASE("table: explain names what decided") {
   const auto said = [&](const PlanInput& input, Path path, const Config& config = {}) {
     return decided_by(input, path, record, config);
   };
-  CHECK(said(input_of(8, {}), Path::slots) == "(slot_bytes 4064, built-in table)");
+  CHECK(said(input_of(8, {}), Path::slots) == "(slot_bytes 6144, built-in table)");
   CHECK(said(input_of(2048, mapped), Path::engine) == "(direct_bytes 1024, built-in table)");
-  CHECK(said(input_of(8192, mapped), Path::engine) == "(slot_bytes 4064, built-in table)");
+  CHECK(said(input_of(8192, mapped), Path::engine) == "(slot_bytes 6144, built-in table)");
   CHECK(said(input_of(8192, own), Path::engine) == "(attach_from 32768, built-in table)");
   // An exchange is told by its longest block.
   PlanInput exchange = input_of(0, {});
@@ -283,7 +283,7 @@ TEST_CASE("table: explain names what decided") {
   CHECK(said(exchange, Path::engine) == "(attach_from 32768, built-in table)");
   const std::vector<PairPlan> mapped_pairs = {{8, 8192, {true, true}, {true, true}}};
   exchange.pairs = mapped_pairs;
-  CHECK(said(exchange, Path::engine) == "(slot_bytes 4064, built-in table)");
+  CHECK(said(exchange, Path::engine) == "(slot_bytes 6144, built-in table)");
   PlanInput many = input_of(8, {});
   many.limits.slot_bytes = 1008;
   CHECK(said(many, Path::slots) == "(slot_budget 122880, built-in table)");

@@ -16,10 +16,15 @@ namespace {
 namespace po = boost::program_options;
 
 const std::map<std::string, ferry_operation> kOperations = {
-    {"alltoall", FERRY_ALLTOALL},   {"alltoallv", FERRY_ALLTOALLV}, // of equal blocks, which nobody
-                                                                    // knows before
-    {"allgather", FERRY_ALLGATHER}, {"allreduce", FERRY_ALLREDUCE}, {"barrier", FERRY_BARRIER},
-    {"bcast", FERRY_BCAST},         {"gather", FERRY_GATHER},       {"scatter", FERRY_SCATTER}};
+    {"alltoall", FERRY_ALLTOALL},
+    {"alltoallv", FERRY_ALLTOALLV}, // of equal blocks, which nobody
+                                    // knows before
+    {"allgather", FERRY_ALLGATHER},
+    {"allreduce", FERRY_ALLREDUCE},
+    {"barrier", FERRY_BARRIER},
+    {"bcast", FERRY_BCAST},
+    {"gather", FERRY_GATHER},
+    {"scatter", FERRY_SCATTER}};
 
 bool has_root(ferry_operation operation) {
   return operation == FERRY_BCAST || operation == FERRY_GATHER || operation == FERRY_SCATTER;
