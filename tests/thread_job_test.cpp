@@ -177,7 +177,8 @@ struct Script {
 };
 
 std::size_t random_bytes(std::mt19937_64& random) {
-  const std::size_t edges[] = {0, 1, 64, 4063, 4064, 4065, 6143, 6144, 6145, 8191, 8192, 12289, 65536};
+  const std::size_t edges[] = {0,    1,    64,   4063, 4064,  4065, 6143,
+                               6144, 6145, 8191, 8192, 12289, 65536};
   switch (random() % 8) {
     case 0:
     case 1:
