@@ -98,7 +98,7 @@ void check_misfit(
 } // namespace
 
 TEST_CASE("misfit: alltoall meets alltoallv") {
-  for (const MPI_Count bytes : {8, 5000, 70000}) {
+  for (const MPI_Count bytes : {8, 9000, 70000}) {
     check_misfit(
         "alltoall against alltoallv of " + std::to_string(bytes),
         [&](Room& room) { return room.alltoall(bytes); },
@@ -107,7 +107,7 @@ TEST_CASE("misfit: alltoall meets alltoallv") {
 }
 
 TEST_CASE("misfit: sizes of a pair differ") {
-  for (const MPI_Count bytes : {8, 3000, 5000, 70000}) {
+  for (const MPI_Count bytes : {8, 3000, 9000, 70000}) {
     check_misfit(
         "alltoallv, a pair of " + std::to_string(bytes),
         [&](Room& room) { return room.alltoallv(bytes); },
@@ -124,7 +124,7 @@ TEST_CASE("misfit: sizes of a pair differ") {
 }
 
 TEST_CASE("misfit: allreduce meets allgather") {
-  for (const MPI_Count bytes : {8, 5000, 70000}) {
+  for (const MPI_Count bytes : {8, 9000, 70000}) {
     check_misfit(
         "allreduce against allgather of " + std::to_string(bytes),
         [&](Room& room) { return room.allreduce(bytes); },
