@@ -20,6 +20,8 @@ import cliffs
 import jobs
 import targets
 
+from support import script_cases
+
 K = 1024
 
 
@@ -202,18 +204,5 @@ def test_what_is_wrong_is_said():
     assert done.returncode == 2 and "no program ferry-bench" in done.stderr, done.stderr
 
 
-def main():
-    tests = {name: test for name, test in globals().items() if name.startswith("test_")}
-    failed = 0
-    for name, test in tests.items():
-        try:
-            test()
-        except (AssertionError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
-            failed += 1
-            print(f"{name}: {type(error).__name__}: {error}", flush=True)
-    print(f"doctest-counts: {len(tests) - failed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script_cases.run(globals()))

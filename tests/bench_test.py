@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from support import script_cases
+
 LIMIT = 90  # seconds for one command
 KEYS = [
     "collective", "form", "memory", "offset", "in_place", "root", "ranks", "peer", "bytes", "rounds",
@@ -275,18 +277,5 @@ def test_info_command_line():
     assert done.returncode == 1 and "No space left" in done.stderr, done.stderr
 
 
-def main():
-    tests = {name: test for name, test in globals().items() if name.startswith("test_")}
-    failed = 0
-    for name, test in tests.items():
-        try:
-            test()
-        except (AssertionError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
-            failed += 1
-            print(f"{name}: {type(error).__name__}: {error}", flush=True)
-    print(f"doctest-counts: {len(tests) - failed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script_cases.run(globals()))

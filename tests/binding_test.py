@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+from support import script_cases
+
 LIMIT = 120
 MPIEXEC, BENCH, INFO = sys.argv[1:4]
 CPUS = sorted(os.sched_getaffinity(0))
@@ -94,16 +96,7 @@ def main():
     if shutil.which("taskset") is None:
         print("skipped: there is no taskset")
         return 77
-    tests = {name: test for name, test in globals().items() if name.startswith("test_")}
-    failed = 0
-    for name, test in tests.items():
-        try:
-            test()
-        except (AssertionError, ValueError, KeyError, subprocess.SubprocessError) as error:
-            failed += 1
-            print(f"{name}: {type(error).__name__}: {error}", flush=True)
-    print(f"doctest-counts: {len(tests) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return script_cases.run(globals())
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lib/base/error.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace {
 
@@ -67,15 +68,6 @@ std::string fault_after(const std::string& what, const std::string& with) {
   CHECK(status.remedy == "let ferry-tune write it again, or set FERRY_TABLE=builtin");
   return status.cause;
 }
-
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/ferry-table-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
 
 void write_file(const std::string& path, const std::string& text) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
@@ -218,25 +210,25 @@ TEST_CASE("table: whatever is in a file, it is taken or refused with its line") 
 }
 
 TEST_CASE("table: a file that is not there or too large") {
-  const Folder folder;
+  const ferry::test::TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(
-      static_cast<void>(read_table(folder.path + "/none")),
-      ("the table " + folder.path + "/none cannot be read: No such file or directory").c_str(),
+      static_cast<void>(read_table(folder.path() + "/none")),
+      ("the table " + folder.path() + "/none cannot be read: No such file or directory").c_str(),
       Failure);
-  CHECK_THROWS_AS(static_cast<void>(read_table(folder.path)), Failure);
-  write_file(folder.path + "/large", std::string((1 << 20) + 1, ' '));
+  CHECK_THROWS_AS(static_cast<void>(read_table(folder.path())), Failure);
+  write_file(folder.path() + "/large", std::string((1 << 20) + 1, ' '));
   CHECK_THROWS_WITH_AS(
-      static_cast<void>(read_table(folder.path + "/large")),
-      ("the table " + folder.path + "/large has more than 1 MiB").c_str(), Failure);
-  write_file(folder.path + "/good", golden());
-  CHECK(read_table(folder.path + "/good").values.slot_bytes == 2048);
+      static_cast<void>(read_table(folder.path() + "/large")),
+      ("the table " + folder.path() + "/large has more than 1 MiB").c_str(), Failure);
+  write_file(folder.path() + "/good", golden());
+  CHECK(read_table(folder.path() + "/good").values.slot_bytes == 2048);
 }
 
 TEST_CASE("table: where it is looked for") {
-  const Folder folder;
-  const std::string xdg = folder.path + "/xdg";
+  const ferry::test::TemporaryFolder folder;
+  const std::string xdg = folder.path() + "/xdg";
   std::map<std::string, std::string> environment = {
-      {"XDG_CONFIG_HOME", xdg}, {"HOME", folder.path}};
+      {"XDG_CONFIG_HOME", xdg}, {"HOME", folder.path()}};
   const VariableGetter get = [&](const char* name) -> const char* {
     const auto found = environment.find(name);
     return found == environment.end() ? nullptr : found->second.c_str();
@@ -246,12 +238,12 @@ TEST_CASE("table: where it is looked for") {
   CHECK(find_table(with_table("builtin"), get).empty());
   CHECK(find_table(with_table("/not/there"), get) == "/not/there");
   CHECK(find_table(Config{}, get) == last);
-  write_file(folder.path + "/.config/ferry/table.json", "");
+  write_file(folder.path() + "/.config/ferry/table.json", "");
   CHECK(find_table(Config{}, get) == last);
   write_file(xdg + "/ferry/table.json", "");
   CHECK(find_table(Config{}, get) == xdg + "/ferry/table.json");
   environment.erase("XDG_CONFIG_HOME");
-  CHECK(find_table(Config{}, get) == folder.path + "/.config/ferry/table.json");
+  CHECK(find_table(Config{}, get) == folder.path() + "/.config/ferry/table.json");
   environment["HOME"] = "";
   CHECK(find_table(Config{}, get) == last);
 }

@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from support import script_cases
+
 LIMIT = 180  # seconds for one command
 MPIEXEC = sys.argv[1]
 TUNE, BENCH, INFO = (str(Path(name).resolve()) for name in sys.argv[2:5])
@@ -151,18 +153,5 @@ def test_command_line():
     assert one.returncode == 1 and "one core" in one.stderr, one.stderr
 
 
-def main():
-    tests = {name: test for name, test in globals().items() if name.startswith("test_")}
-    failed = 0
-    for name, test in tests.items():
-        try:
-            test()
-        except (AssertionError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
-            failed += 1
-            print(f"{name}: {type(error).__name__}: {error}", flush=True)
-    print(f"doctest-counts: {len(tests) - failed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script_cases.run(globals()))

@@ -15,10 +15,6 @@ namespace {
 
 using core::Operation;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Without a device compiler there are no kernels; then the plan has to say so.
 const char* path_of(const Trial& trial) {
   if (amd::code_objects().count == 0) return "without a compiler for AMD GPUs";
@@ -27,22 +23,7 @@ const char* path_of(const Trial& trial) {
 }
 
 void every_collective(Rig& rig, const std::vector<std::size_t>& blocks) {
-  for (const std::size_t block : blocks) {
-    for (const Trial& trial :
-         {Trial{Operation::alltoall, block}, Trial{Operation::alltoall, block, true},
-          Trial{Operation::allgather, block}, Trial{Operation::allgather, block, true},
-          Trial{Operation::broadcast, block},
-          Trial{Operation::broadcast, block, false, rig.ranks() - 1}}) {
-      CAPTURE(block);
-      const std::string operation = core::name_of(trial.operation);
-      CAPTURE(operation);
-      CAPTURE(trial.in_place);
-      std::string explained;
-      CHECK(run_trial(rig, trial, &explained) == 0);
-      CHECK_MESSAGE(contains(explained, path_of(trial)), explained);
-    }
-  }
-  for (const std::string& fault : rig.kernel().faults()) FAIL_CHECK(fault);
+  run_every_collective(rig, blocks, path_of);
 }
 
 RigSettings with_kernels(const char* model) {

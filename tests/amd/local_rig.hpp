@@ -3,15 +3,13 @@
 
 // A machine of modelled GPUs for one process, without MPI.
 
-#include <unistd.h>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/amd/fake/kernel.hpp"
 #include "tests/amd/fake/rocr.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace ferry::test {
 
@@ -20,13 +18,10 @@ class LocalRig {
   explicit LocalRig(
       const std::string& model = "MI300X", const RocrSettings& rocr = {},
       const std::vector<int>& denied_nodes = {}) {
-    char name[] = "/tmp/ferry-amd-local-XXXXXX";
-    if (mkdtemp(name) == nullptr) std::abort();
-    folder_ = name;
-    write_sysfs(gpu_model(model), folder_ + "/sys", denied_nodes);
+    write_sysfs(gpu_model(model), folder_.path() + "/sys", denied_nodes);
     FakeSettings settings;
     settings.model = model;
-    settings.folder = folder_;
+    settings.folder = folder_.path();
     kernel_ = std::make_unique<FakeKernel>(settings);
     rocr_ = std::make_unique<FakeRocr>(*kernel_, rocr);
   }
@@ -35,15 +30,13 @@ class LocalRig {
   ~LocalRig() {
     rocr_.reset();
     kernel_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
   }
   [[nodiscard]] FakeKernel& kernel() { return *kernel_; }
   [[nodiscard]] FakeRocr& rocr() { return *rocr_; }
   void end_runtime() { rocr_.reset(); }
 
  private:
-  std::string folder_;
+  TemporaryFolder folder_; // goes last
   std::unique_ptr<FakeKernel> kernel_;
   std::unique_ptr<FakeRocr> rocr_;
 };

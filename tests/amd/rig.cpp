@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "tests/amd/rig.hpp"
 
-#include <unistd.h>
+#include <doctest/doctest.h>
+
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "lib/amd/patience.hpp"
 #include "tests/amd/fake/modules.hpp"
@@ -58,20 +58,21 @@ void MpiTeam::share(std::size_t bytes) {
 }
 
 SharedFolder::SharedFolder() {
-  char name[] = "/tmp/ferry-amd-test-XXXXXX";
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0 && mkdtemp(name) == nullptr) std::abort();
-  MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
-  path_ = name;
+  if (rank == 0) {
+    folder_ = std::make_unique<TemporaryFolder>();
+    path_ = folder_->path();
+  }
+  std::size_t length = path_.size();
+  MPI_Bcast(&length, sizeof length, MPI_BYTE, 0, MPI_COMM_WORLD);
+  path_.resize(length);
+  MPI_Bcast(path_.data(), static_cast<int>(length), MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 
+// Rank 0 removes it when all have come here.
 SharedFolder::~SharedFolder() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Barrier(MPI_COMM_WORLD);
-  std::error_code ignored;
-  if (rank == 0) std::filesystem::remove_all(path_, ignored);
 }
 
 Rig::Rig(const RigSettings& settings) {
@@ -213,6 +214,31 @@ std::size_t run_trial(Rig& rig, const Trial& trial, std::string* explained) {
     wrong += run.wrong(iteration);
   }
   return wrong;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void run_every_collective(
+    Rig& rig, const std::vector<std::size_t>& blocks,
+    const std::function<const char*(const Trial&)>& path_of) {
+  for (const std::size_t block : blocks) {
+    for (const Trial& trial :
+         {Trial{Operation::alltoall, block}, Trial{Operation::alltoall, block, true},
+          Trial{Operation::allgather, block}, Trial{Operation::allgather, block, true},
+          Trial{Operation::broadcast, block},
+          Trial{Operation::broadcast, block, false, rig.ranks() - 1}}) {
+      CAPTURE(block);
+      const std::string operation = core::name_of(trial.operation);
+      CAPTURE(operation);
+      CAPTURE(trial.in_place);
+      std::string explained;
+      CHECK(run_trial(rig, trial, &explained) == 0);
+      CHECK_MESSAGE(contains(explained, path_of(trial)), explained);
+    }
+  }
+  for (const std::string& fault : rig.kernel().faults()) FAIL_CHECK(fault);
 }
 
 } // namespace ferry::test

@@ -3,6 +3,7 @@
 
 // A machine of modelled GPUs, one rank on each, with the backend on it: ranks are processes of MPI.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "lib/exec/device_backend.hpp"
 #include "tests/amd/fake/kernel.hpp"
 #include "tests/amd/fake/rocr.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace ferry::test {
 
@@ -56,6 +58,7 @@ class SharedFolder {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  std::unique_ptr<TemporaryFolder> folder_; // on rank 0
   std::string path_;
 };
 
@@ -131,5 +134,11 @@ class TrialRun {
   std::unique_ptr<core::DevicePlan> plan_;
 };
 [[nodiscard]] std::size_t run_trial(Rig& rig, const Trial& trial, std::string* explained = nullptr);
+// Every collective with blocks of these sizes, each right, with path_of(trial) in what its plan
+// says.
+void run_every_collective(
+    Rig& rig, const std::vector<std::size_t>& blocks,
+    const std::function<const char*(const Trial&)>& path_of);
+[[nodiscard]] bool contains(const std::string& text, const std::string& part);
 
 } // namespace ferry::test

@@ -34,13 +34,7 @@ Configuration point(Coll coll, Way way, bool in_place, std::int64_t bytes, std::
   c.root = static_cast<int>(dice.between(0, 1000));
   c.basic = bytes > 70000 ? Basic::number : static_cast<Basic>(dice.between(0, kBasics - 1));
   c.reduction = static_cast<int>(dice.between(0, kBuiltInReductions - 1));
-  const std::int64_t width = reduces(coll) ? bytes_of_reduction(c.reduction) : bytes_of(c.basic);
-  constexpr std::int64_t kGroups[] = {1, 1, 2, 3, 4, 6};
-  c.group = dice.pick(kGroups);
-  c.elements = (bytes + width - 1) / width;
-  if (c.group > c.elements) c.group = 1;
-  c.elements -= c.elements % c.group;
-  c.empty_types = dice.one_in(4);
+  set_elements(c, bytes, dice);
   return c;
 }
 

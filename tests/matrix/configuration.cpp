@@ -52,6 +52,17 @@ std::int64_t block_bytes(Dice& dice) {
 
 } // namespace
 
+void set_elements(Configuration& c, std::int64_t bytes, Dice& dice) {
+  const std::int64_t width =
+      reduces(c.form.coll) ? bytes_of_reduction(c.reduction) : bytes_of(c.basic);
+  constexpr std::int64_t kGroups[] = {1, 1, 2, 3, 4, 6};
+  c.group = dice.pick(kGroups);
+  c.elements = (bytes + width - 1) / width;
+  if (c.group > c.elements) c.group = 1;
+  c.elements -= c.elements % c.group;
+  c.empty_types = dice.one_in(4);
+}
+
 Configuration configuration(std::uint64_t run_seed, std::uint64_t index) {
   const std::vector<Form>& forms = all_forms();
   Configuration c;
@@ -62,15 +73,7 @@ Configuration configuration(std::uint64_t run_seed, std::uint64_t index) {
   c.root = static_cast<int>(dice.between(0, 1000));
   c.basic = static_cast<Basic>(dice.between(0, kBasics - 1));
   c.reduction = static_cast<int>(dice.between(0, kReductions - 1));
-  const std::int64_t bytes = block_bytes(dice);
-  const std::int64_t width =
-      reduces(c.form.coll) ? bytes_of_reduction(c.reduction) : bytes_of(c.basic);
-  constexpr std::int64_t kGroups[] = {1, 1, 2, 3, 4, 6};
-  c.group = dice.pick(kGroups);
-  c.elements = (bytes + width - 1) / width;
-  if (c.group > c.elements) c.group = 1;
-  c.elements -= c.elements % c.group;
-  c.empty_types = dice.one_in(4);
+  set_elements(c, block_bytes(dice), dice);
   return c;
 }
 

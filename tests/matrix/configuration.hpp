@@ -29,6 +29,9 @@ struct Configuration {
 
 // Number `index` of a run: all collectives in all forms take turns, the rest is chosen by the seed.
 [[nodiscard]] Configuration configuration(std::uint64_t run_seed, std::uint64_t index);
+// Elements for blocks of about so many bytes, their groups, and whether empty types come in
+// between.
+void set_elements(Configuration& c, std::int64_t bytes, Dice& dice);
 [[nodiscard]] std::string text_of(const Configuration& c, const Comm& comm);
 
 // Wrong in MPICH 4.0.2 by itself, so left out of runs without the preload library.
