@@ -16,13 +16,18 @@ int run_blocking(const CallSite& site, Communicator& state, const CollectiveDesc
   return status.ok() ? MPI_SUCCESS : report(site, status);
 }
 
-int run_nonblocking(
-    const CallSite& site, const std::shared_ptr<Communicator>& state, const CollectiveDesc& desc,
-    ferry_request* request) {
+std::unique_ptr<ferry_request_s> new_handle(const CallSite& site, const StateHolder& state) {
   auto handle = std::make_unique<ferry_request_s>();
   handle->state = state;
   handle->comm = site.comm;
   handle->quiet = site.quiet;
+  return handle;
+}
+
+int run_nonblocking(
+    const CallSite& site, const StateHolder& state, const CollectiveDesc& desc,
+    ferry_request* request) {
+  auto handle = new_handle(site, state);
   handle->started = true;
   handle->op.desc = desc;
   state->post(handle->op);
@@ -31,12 +36,9 @@ int run_nonblocking(
 }
 
 int init_persistent(
-    const CallSite& site, const std::shared_ptr<Communicator>& state, const CollectiveDesc& desc,
+    const CallSite& site, const StateHolder& state, const CollectiveDesc& desc,
     ferry_request* request) {
-  auto handle = std::make_unique<ferry_request_s>();
-  handle->state = state;
-  handle->comm = site.comm;
-  handle->quiet = site.quiet;
+  auto handle = new_handle(site, state);
   handle->plan = state->make_plan(desc);
   *request = handle.release();
   return MPI_SUCCESS;

@@ -168,6 +168,15 @@ HandlePool& handle_pool() {
   return pool;
 }
 
+// `end` completes the operation; the token rests, or goes with a request that is not persistent.
+Status complete(Token& token, MPI_Request* request, Status (*end)(ferry_request_s&)) {
+  const core::Inside scope;
+  Status status = end(*token.operation);
+  token_counts.started.fetch_sub(1, std::memory_order_relaxed);
+  if (!token.persistent()) end_generalised(request);
+  return status;
+}
+
 } // namespace
 
 Token* find_token(MPI_Request request) {
@@ -216,19 +225,11 @@ Status start(Token& token) {
 }
 
 Status finish(Token& token, MPI_Request* request) {
-  const core::Inside scope;
-  Status status = core::end_request(*token.operation);
-  token_counts.started.fetch_sub(1, std::memory_order_relaxed);
-  if (!token.persistent()) end_generalised(request);
-  return status;
+  return complete(token, request, core::end_request);
 }
 
 Status wait(Token& token, MPI_Request* request) {
-  const core::Inside scope;
-  Status status = core::wait_request(*token.operation);
-  token_counts.started.fetch_sub(1, std::memory_order_relaxed);
-  if (!token.persistent()) end_generalised(request);
-  return status;
+  return complete(token, request, core::wait_request);
 }
 
 void free_token(Token& token, MPI_Request* request) {
