@@ -25,8 +25,9 @@ int self_test() {
   int failed = 0;
   int skipped = 0;
   for (; std::getline(lines, line);) {
-    (line.starts_with("pass ") ? passed : line.starts_with("fail ") ? failed : skipped) += 1;
     std::printf("%s\n", line.c_str());
+    if (line.starts_with("info ")) continue; // what was found, no verdict
+    (line.starts_with("pass ") ? passed : line.starts_with("fail ") ? failed : skipped) += 1;
   }
   std::printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
   return failed > 0 || std::fflush(stdout) != 0 ? 1 : 0;

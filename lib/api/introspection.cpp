@@ -2,6 +2,7 @@
 // What Ferry tells about itself: explain, print, describe, errors.
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -62,6 +63,8 @@ std::string describe_self_test() {
       text += std::string("skip no ") + name + " device: " + why + "\n";
       continue;
     }
+    std::istringstream found(backend->describe());
+    for (std::string line; std::getline(found, line);) text += "info " + line + "\n";
     const std::string lines = backend->self_test();
     text += lines.empty() ? std::string("skip ") + name + ": its module has no self-test\n" : lines;
   }

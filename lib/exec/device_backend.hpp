@@ -71,7 +71,7 @@ class DeviceBackend {
   // take part. The team outlives the plan. Throws Failure alike on all ranks.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(
       const CollectiveDesc& desc, DeviceTeam& team) = 0;
-  // Lines for `ferry-info`: what was found, and why not more.
+  // Lines for `ferry-info --selftest`: what was found, and why not more.
   [[nodiscard]] virtual std::string describe() = 0;
   // Lines for `ferry-info --selftest`: each layer in order, "pass", "fail" or "skip" first, with
   // the measured figure and what to do. Under a minute.

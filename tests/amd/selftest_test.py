@@ -29,7 +29,7 @@ def expect(done, code, patterns):
 if not os.path.exists("/dev/kfd"):
     expect(run(real), 0, [r"^skip no AMD device: \S+", r"^0 passed, 0 failed, 2 skipped$"])
 expect(run(modelled), 0, [
-    r"^pass topology: 8 GPUs", r"^pass driver: interface 1\.17$",
+    r"^info GPU 0000:75:00\.0 \(node 2, gfx942\): 2 \+ 14 SDMA engines", r"^pass topology: 8 GPUs", r"^pass driver: interface 1\.17$",
     r"^pass kfd copy of 0000:75:00\.0 to 0000:65:00\.0, engine 12: \d+ us .*, [\d.]+ GB/s",
     r"^(pass hsa copy of |skip hsa copy of .*: no time is left)", r"^skip handles between processes: ", r" passed, 0 failed, "])
 for fault in faults:
