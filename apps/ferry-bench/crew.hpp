@@ -32,4 +32,8 @@ class Crew {
   int size_ = 1;
 };
 
+// Ends all ranks, which may be waiting inside a collective that this one has left. What this rank
+// has said on stderr is given time to reach the launcher: it ends with what it has forwarded.
+[[noreturn]] void end_job(MPI_Comm comm, int status);
+
 } // namespace ferry::bench

@@ -140,9 +140,8 @@ int main(int argc, char** argv) {
       }
       status = kUsage;
     } catch (const std::exception& error) {
-      // The other ranks may be waiting inside a collective that this one has left.
       std::fprintf(stderr, "ferry-bench: rank %d: %s\n", crew.rank(), error.what());
-      MPI_Abort(MPI_COMM_WORLD, 3);
+      end_job(MPI_COMM_WORLD, 3);
     }
   }
   MPI_Finalize();

@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
       status = 2;
     } catch (const std::exception& error) {
       std::fprintf(stderr, "%s: rank %d: %s\n", argv[0], crew.rank(), error.what());
-      MPI_Abort(MPI_COMM_WORLD, 3);
+      end_job(MPI_COMM_WORLD, 3);
     }
   }
   MPI_Finalize();

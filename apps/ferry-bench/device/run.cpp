@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "apps/ferry-bench/device/run.hpp"
+#include "apps/ferry-bench/crew.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -285,9 +286,8 @@ int run_device(int argc, const char* const* argv, MPI_Comm comm) {
     return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "ferry-bench: {}\n", error.what());
-    MPI_Abort(comm, 1); // the others may wait on their GPUs
+    end_job(comm, 1);
   }
-  return 1;
 }
 
 } // namespace ferry::bench
