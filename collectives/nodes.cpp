@@ -5,6 +5,18 @@
 
 namespace ferry::core {
 
+NodeLimits node_limits(const Table& table, std::uint64_t stage_bytes) {
+  NodeLimits limits;
+  limits.stage_bytes = stage_bytes;
+  limits.alltoall_bytes = table.node_alltoall_bytes;
+  limits.allgather_bytes = table.node_allgather_bytes;
+  limits.chunk_bytes = table.node_chunk_bytes;
+  limits.gather_bytes = table.node_gather_bytes;
+  limits.reduce_bytes = table.node_reduce_bytes;
+  limits.exchange_bytes = table.node_exchange_bytes;
+  return limits;
+}
+
 std::uint64_t NodeInput::longest() const {
   return *std::max_element(blocks.begin(), blocks.end());
 }

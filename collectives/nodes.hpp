@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/table.hpp"
 #include "lib/schedule/collective.hpp"
 #include "lib/topology/nodes.hpp"
 
@@ -61,12 +62,17 @@ struct NodePlan {
 
 inline constexpr int kNodeRegions = 3; // of a stage, used in turn
 
+// From the table of the machine.
 struct NodeLimits {
-  std::uint64_t stage_bytes = 4 << 20; // stage of one rank
-  std::uint64_t alltoall_bytes = 4096; // largest block that is aggregated by node
-  std::uint64_t allgather_bytes = 4096; // largest block that is aggregated by node
-  std::uint64_t chunk_bytes = 128 << 10; // of pipelines
+  std::uint64_t stage_bytes = 0; // stage of one rank
+  std::uint64_t alltoall_bytes = 0; // largest block that is aggregated by node
+  std::uint64_t allgather_bytes = 0; // largest block that is aggregated by node
+  std::uint64_t chunk_bytes = 0; // of pipelines
+  std::uint64_t gather_bytes = 0; // largest block of gather and scatter
+  std::uint64_t reduce_bytes = 0; // largest operand
+  std::uint64_t exchange_bytes = 0; // largest block of an irregular alltoall
 };
+[[nodiscard]] NodeLimits node_limits(const Table& table, std::uint64_t stage_bytes);
 
 // All that a planner over nodes may look at; the same on every rank but for `rank`.
 struct NodeInput {
@@ -82,9 +88,6 @@ struct NodeInput {
   }
   [[nodiscard]] std::uint64_t longest() const;
 };
-
-// Does a plan over nodes beat the MPI below here? Depends on what all ranks know alike.
-[[nodiscard]] bool gains_by_nodes(const NodeInput& input);
 
 // Pure. Own blocks are not part of a plan.
 [[nodiscard]] NodePlan plan_nodes(const NodeInput& input);

@@ -38,7 +38,7 @@ NodeMap scattered(int ranks, int nodes) {
 }
 
 NodeLimits limits_of(std::uint64_t stage, std::uint64_t small, std::uint64_t chunk) {
-  return {stage, small, small, chunk};
+  return {stage, small, small, chunk, small, small, 0};
 }
 
 // All operations and sizes on one map, twice each, on stages that stay.
@@ -210,6 +210,7 @@ TEST_CASE("nodes: steps and bytes are those of the page") {
     const std::string text = name;
     NodeCase wanted;
     wanted.blocks = {bytes};
+    wanted.limits = node_limits(Table{}, 4 << 20);
     wanted.limits.alltoall_bytes = bytes; // the page tells of the algorithm, not when it is taken
     if (text.find("spread") != std::string::npos) wanted.limits.allgather_bytes = 0;
     if (text.rfind("allgather", 0) == 0) wanted.operation = Operation::allgather;

@@ -110,7 +110,7 @@ NodeTeam::NodeTeam(Team& team, Bootstrap& bootstrap, NodeResources resources)
       bootstrap_(bootstrap),
       map_(std::move(resources.map)),
       memory_(team, map_, resources.block, resources.blocks) {
-  limits_.stage_bytes = node_stage_bytes(config());
+  limits_ = node_limits(table(), node_stage_bytes(config()));
 }
 
 const std::vector<int>& NodeTeam::mates() const {

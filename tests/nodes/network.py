@@ -82,6 +82,21 @@ class Network:
                 ",".join(self.names), "-iface", BRIDGE, "-ppn", str(ranks_per_node), "-n",
                 str(ranks), *program]
 
+    @staticmethod
+    def end(process, patience=3):
+        """Ends a launcher, whose ranks may hang in MPI_Finalize; true if it ended by itself."""
+        try:
+            process.wait(patience)
+            return True
+        except subprocess.TimeoutExpired:
+            process.terminate()  # it ends its ranks
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        return False
+
     def stop(self):
         for index in range(len(self.names)):
             ip(f"link del wire{index}")

@@ -36,14 +36,7 @@ def run(nodes, each, environment):
         if process.poll() is not None or len(re.findall(r": right$", output, re.M)) == ranks:
             break
         time.sleep(0.1)
-    try:
-        process.wait(3)
-        ended = True
-    except subprocess.TimeoutExpired:
-        ended = False
-    process.kill()
-    process.wait()
-    return output, ended
+    return output, nodes.end(process)
 
 
 def main():
