@@ -11,7 +11,6 @@ NodeLimits node_limits(const Table& table, std::uint64_t stage_bytes) {
   limits.alltoall_bytes = table.node_alltoall_bytes;
   limits.allgather_bytes = table.node_allgather_bytes;
   limits.chunk_bytes = table.node_chunk_bytes;
-  limits.gather_bytes = table.node_gather_bytes;
   limits.reduce_bytes = table.node_reduce_bytes;
   limits.exchange_bytes = table.node_exchange_bytes;
   return limits;
@@ -34,6 +33,10 @@ NodePlan plan_nodes(const NodeInput& input) {
       return plan_node_allgather(input);
     case Operation::broadcast:
       return plan_node_broadcast(input);
+    case Operation::gather:
+      return plan_node_gather(input);
+    case Operation::barrier:
+      return plan_node_barrier(input);
     default:
       return {};
   }

@@ -24,7 +24,7 @@ struct NodeCopy {
   std::uint64_t skip = 0;
   int member = 0; // whose stage
   std::uint64_t offset = 0; // in it
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0; // drains: 0 only waits
   int after = 0; // drains: the member whose fill or exchange must be over
 };
 
@@ -68,7 +68,6 @@ struct NodeLimits {
   std::uint64_t alltoall_bytes = 0; // largest block that is aggregated by node
   std::uint64_t allgather_bytes = 0; // largest block that is aggregated by node
   std::uint64_t chunk_bytes = 0; // of pipelines
-  std::uint64_t gather_bytes = 0; // largest block of gather and scatter
   std::uint64_t reduce_bytes = 0; // largest operand
   std::uint64_t exchange_bytes = 0; // largest block of an irregular alltoall
 };
@@ -94,6 +93,8 @@ struct NodeInput {
 [[nodiscard]] NodePlan plan_node_alltoall(const NodeInput& input);
 [[nodiscard]] NodePlan plan_node_allgather(const NodeInput& input);
 [[nodiscard]] NodePlan plan_node_broadcast(const NodeInput& input);
+[[nodiscard]] NodePlan plan_node_gather(const NodeInput& input);
+[[nodiscard]] NodePlan plan_node_barrier(const NodeInput& input);
 
 // The member of `node` that talks to `other` when bytes are aggregated: with as many nodes as
 // members each has one.

@@ -38,7 +38,7 @@ NodeMap scattered(int ranks, int nodes) {
 }
 
 NodeLimits limits_of(std::uint64_t stage, std::uint64_t small, std::uint64_t chunk) {
-  return {stage, small, small, chunk, small, small, 0};
+  return {stage, small, small, chunk, small, 0};
 }
 
 // All operations and sizes on one map, twice each, on stages that stay.
@@ -53,12 +53,14 @@ void check_all(
       std::vector<std::uint64_t> uneven;
       for (int rank = 0; rank < map.ranks(); ++rank) uneven.push_back(random() % (size + 1));
       const NodeCase cases[] = {
-          {Operation::alltoall, 0, {size}, limits},
-          {Operation::allgather, 0, {size}, limits},
-          {Operation::allgather, 0, uneven, limits},
-          {Operation::broadcast, root, {size}, limits},
+          {Operation::alltoall, 0, {size}, limits},  {Operation::allgather, 0, {size}, limits},
+          {Operation::allgather, 0, uneven, limits}, {Operation::broadcast, root, {size}, limits},
+          {Operation::gather, root, {size}, limits}, {Operation::barrier, 0, {0}, limits},
       };
       for (const NodeCase& one : cases) {
+        // A gather is one round or is not taken.
+        const std::uint64_t all = size * static_cast<std::uint64_t>(map.ranks());
+        if (one.operation == Operation::gather && all > limits.stage_bytes / 2) continue;
         CAPTURE(map.nodes());
         CAPTURE(map.ranks());
         CAPTURE(name_of(one.operation));
@@ -145,6 +147,21 @@ TEST_CASE("nodes: ranks that reach each other form nodes, whatever else they rea
   CHECK(make_node_map(group_by_reach(many, 130)).members[1].back() == 129);
 }
 
+// One rank comes late: nobody may leave before it has come.
+TEST_CASE("nodes: nobody leaves a barrier before all have entered") {
+  const NodeMap maps[] = {even(2, 2), even(5, 2), blocks_of({1, 4, 2}), scattered(7, 3)};
+  for (const NodeMap& map : maps) {
+    for (int late = 0; late < map.ranks(); ++late) {
+      NodeJob job(map, 4096, static_cast<std::uint64_t>(late) + 1);
+      const NodeCase barrier = {Operation::barrier, 0, {0}, limits_of(4096, 0, 64)};
+      CAPTURE(map.ranks());
+      CAPTURE(late);
+      CHECK(job.run(barrier, {}, late) == "");
+      CHECK(job.run(barrier, {}, late) == "");
+    }
+  }
+}
+
 TEST_CASE("nodes: planted faults are found") {
   const NodeCase pipelines = {Operation::allgather, 0, {2000}, limits_of(1 << 14, 0, 64)};
   const NodeCase aggregated = {Operation::alltoall, 0, {2000}, limits_of(3000, 4096, 64)};
@@ -153,7 +170,18 @@ TEST_CASE("nodes: planted faults are found") {
     const NodeCase& wanted;
     std::function<void(NodePlan&)> plant;
   };
+  const NodeCase barrier = {Operation::barrier, 0, {0}, limits_of(4096, 0, 64)};
+  const NodeCase gather = {Operation::gather, 1, {40}, limits_of(4096, 4096, 64)};
   const Fault faults[] = {
+      {"a barrier has a round too few", barrier,
+       [](NodePlan& plan) {
+         plan.rounds.pop_back();
+         for (NodeRound& round : plan.rounds) round.arrivals.clear();
+       }},
+      {"a leader does not wait before it tells others", barrier,
+       [](NodePlan& plan) { plan.rounds.front().sends_of_mates = false; }},
+      {"blocks are gathered before they are there", gather,
+       [](NodePlan& plan) { plan.rounds.front().sends_of_mates = false; }},
       {"regions are taken while they are in use", pipelines,
        [](NodePlan& plan) {
          for (NodeRound& round : plan.rounds) round.writes = 0;
@@ -182,8 +210,11 @@ TEST_CASE("nodes: planted faults are found") {
     bool found = false;
     for (std::uint64_t seed = 1; seed <= 20 && !found; ++seed) {
       NodeJob job(even(3, 2), fault.wanted.limits.stage_bytes, seed);
-      REQUIRE(job.run(fault.wanted) == "");
-      found = !job.run(fault.wanted, fault.plant).empty() || !job.run(fault.wanted).empty();
+      // A barrier is judged by a rank that comes late.
+      const int late =
+          fault.wanted.operation == Operation::barrier ? static_cast<int>(seed % 6) : -1;
+      REQUIRE(job.run(fault.wanted, {}, late) == "");
+      found = !job.run(fault.wanted, fault.plant, late).empty() || !job.run(fault.wanted).empty();
     }
     CHECK(found);
   }
@@ -215,6 +246,8 @@ TEST_CASE("nodes: steps and bytes are those of the page") {
     if (text.find("spread") != std::string::npos) wanted.limits.allgather_bytes = 0;
     if (text.rfind("allgather", 0) == 0) wanted.operation = Operation::allgather;
     if (text.rfind("broadcast", 0) == 0) wanted.operation = Operation::broadcast;
+    if (text.rfind("gather", 0) == 0) wanted.operation = Operation::gather;
+    if (text.rfind("barrier", 0) == 0) wanted.operation = Operation::barrier;
     const NodeMap map = even(nodes, each);
     const NodePlan plan = plan_nodes({wanted.operation, 0, &map, 0, wanted.blocks, wanted.limits});
     NodeJob job(map, plan.stage_bytes, 5);

@@ -62,6 +62,7 @@ bool Communicator::set_up() {
   }
   set_up_.reset();
   ready_ = true;
+  if (lane_ == nullptr) settle();
   return true;
 }
 
@@ -84,12 +85,12 @@ void Communicator::post(LaneOp& op) {
     op.phase = LaneOp::Phase::complete;
     return;
   }
-  const bool settled = settled_ || op.desc.form == Form::blocking;
-  settled_ = settled;
-  if (carried_by_mpi() && !(settled && post_nodes(op))) {
-    begin_mpi(op, &team_.topology.why_not_shared);
-    note_busy();
-    return;
+  if (carried_by_mpi()) {
+    if (const std::string* below = post_nodes(op); below != nullptr) {
+      begin_mpi(op, below);
+      note_busy();
+      return;
+    }
   }
   if (op.complete()) return; // its exchanges could not be set up
   queue_.push_back(&op);
@@ -144,6 +145,13 @@ void Communicator::drive() {
   if (queue_.empty() && mpi_ops_.empty()) hold_.release();
 }
 
+// Between nodes a reduction is one stage, or is not theirs.
+std::unique_ptr<ReductionScript> Communicator::make_script(const CollectiveDesc& desc) {
+  const PlanLimits limits = plan_limits(config(), ranks(), team_.topology.oversubscribed);
+  const std::uint64_t small = nodes_ != nullptr ? nodes_->limits().reduce_bytes : limits.slot_bytes;
+  return std::make_unique<ReductionScript>(desc, rank(), ranks(), small, nodes_ != nullptr);
+}
+
 // A reduction begins with its first stage; blocking calls that repeat each other share a script.
 void Communicator::begin_script(LaneOp& op) {
   const CollectiveDesc& desc = op.desc;
@@ -151,8 +159,7 @@ void Communicator::begin_script(LaneOp& op) {
   if (blocking && script_ != nullptr && script_->fits(desc)) {
     op.script = script_;
   } else {
-    const PlanLimits limits = plan_limits(config(), ranks(), team_.topology.oversubscribed);
-    op.script = std::make_shared<ReductionScript>(desc, rank(), ranks(), limits.slot_bytes);
+    op.script = make_script(desc);
     if (blocking) script_ = op.script;
   }
   op.stage = 0;
@@ -169,7 +176,7 @@ bool Communicator::end_stage(LaneOp& op) {
   return false;
 }
 
-// The lane cannot carry this operation, or there is none. True when it leaves the queue.
+// The lane cannot carry this operation. True when it leaves the queue.
 bool Communicator::hand_over(LaneOp& op) {
   static const std::string kNoStage = "a rank has no shared memory left for this call";
   if (detached_) {
@@ -177,9 +184,8 @@ bool Communicator::hand_over(LaneOp& op) {
     op.phase = LaneOp::Phase::complete;
     return true;
   }
-  const std::string* why = lane_ == nullptr ? &team_.topology.why_not_shared : &kNoStage;
   if (op.script == nullptr) {
-    begin_mpi(op, why);
+    begin_mpi(op, &kNoStage);
     return true;
   }
   op.mpi.start(comm_, op.desc); // further stages follow, so it stays in front
@@ -210,8 +216,7 @@ void Communicator::advance_stage(LaneOp& op) {
 bool Communicator::advance(LaneOp& op) {
   if (lane_ == nullptr) {
     if (inside.mpi_closed) return false; // goes on with the next look from outside
-    if (op.nodes == nullptr && op.desc.form == Form::blocking) prepare_nodes(op);
-    return op.nodes != nullptr ? advance_nodes(op) : hand_over(op);
+    return advance_nodes(op);
   }
   for (bool over = false; over == false; over = end_stage(op)) { // one round a stage
     if (!op.stage_over) advance_stage(op);
@@ -305,9 +310,14 @@ Status Communicator::wait(LaneOp& op) {
 // Ends the operation under way when another rank calls something else under its number; that rank
 // finds the same. The next call starts afresh. The lock is held.
 void Communicator::end_misfit() {
-  if (lane_ == nullptr || queue_.empty()) return;
+  if (queue_.empty()) return;
   LaneOp& op = *queue_.front();
   if (op.phase == LaneOp::Phase::queued) return;
+  if (lane_ == nullptr) {
+    // What it has begun with other nodes cannot be taken back.
+    if (const Status status = op.nodes->compare(nodes_->mates()); !status.ok()) fail(status);
+    return;
+  }
   Status status = lane_->find_stray(op);
   if (status.ok()) return;
   op.status = std::move(status);

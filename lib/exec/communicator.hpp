@@ -66,12 +66,14 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   bool set_up();
   bool advance(LaneOp& op);
   void advance_stage(LaneOp& op);
-  bool prepare_nodes(LaneOp& op);
-  bool post_nodes(LaneOp& op);
+  const std::string* prepare_nodes(LaneOp& op);
+  const std::string* post_nodes(LaneOp& op);
+  void settle();
   bool advance_nodes(LaneOp& op);
   bool compile_nodes(PersistentPlan& plan);
   void compile_beyond(PersistentPlan& plan);
   void begin_script(LaneOp& op);
+  std::unique_ptr<ReductionScript> make_script(const CollectiveDesc& desc);
   bool end_stage(LaneOp& op);
   bool hand_over(LaneOp& op);
   void remember(LaneOp& op);
@@ -90,7 +92,11 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   void make_shared_plan(PersistentPlan& plan);
   void make_stages(PersistentPlan& plan);
   void drive_plans();
-  void note_busy() { set_busy(!queue_.empty() || !plans_.empty() || !mpi_ops_.empty()); }
+  void note_busy() {
+    set_busy(!queue_.empty() || !plans_.empty() || !mpi_ops_.empty());
+    if (lane_ == nullptr) note_network();
+  }
+  void note_network();
   [[nodiscard]] std::string missing(const LaneOp& op) const;
 
   DriveLock mutex_;
@@ -101,10 +107,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   std::unique_ptr<SetUp> set_up_;
   std::unique_ptr<Lane> lane_;
   std::unique_ptr<NodeTeam> nodes_; // ranks on several nodes: in place of the lane
-  // A call that waits for all ranks has been made here, so that all of them know the nodes at every
-  // call that follows.
-  bool settled_ = false;
-  std::atomic<bool> network_{false}; // the call in front waits for other nodes
+  std::atomic<bool> network_{false}; // something waits for the MPI below, which wakes nobody
   std::shared_ptr<ReductionScript> script_; // of the last blocking reduction
   bool ready_ = false;
   std::atomic<bool> shared_{false}; // lane_ or nodes_ is there

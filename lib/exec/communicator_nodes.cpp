@@ -7,23 +7,44 @@
 
 namespace ferry::core {
 
-// Exchanges are set up when the call is made, in the order that all ranks have in common. False
-// when this call has no plan over nodes. The lock is held.
-bool Communicator::prepare_nodes(LaneOp& op) {
-  if (nodes_ == nullptr || !nodes_->takes(op.desc)) return false;
+// Exchanges are set up when the call is made, or as soon as the nodes are known, in the order that
+// all ranks have in common. Null when it is done, else why the MPI below carries this call. The
+// lock is held.
+const std::string* Communicator::prepare_nodes(LaneOp& op) {
+  if (nodes_ == nullptr) return &team_.topology.why_not_shared;
+  if (const std::string* below = nodes_->refusal(op.desc); below != nullptr) return below;
+  if (op.desc.reduction != nullptr) begin_script(op);
   op.nodes = nodes_->prepare(op.desc);
-  return true;
+  return nullptr;
 }
 
 // The same at the call itself: an error ends everything on this communicator. The lock is held.
-bool Communicator::post_nodes(LaneOp& op) {
+const std::string* Communicator::post_nodes(LaneOp& op) {
   try {
     return prepare_nodes(op);
   } catch (const Failure& failure) {
     fail(failure.status());
     op.status = failure.status();
     op.phase = LaneOp::Phase::complete;
-    return true;
+    return nullptr;
+  }
+}
+
+// The set-up has ended without a lane: now the calls that waited for it begin. The lock is held.
+void Communicator::settle() {
+  try {
+    for (auto at = queue_.begin(); at != queue_.end();) {
+      const std::string* below = prepare_nodes(**at);
+      if (below == nullptr) {
+        ++at;
+        continue;
+      }
+      begin_mpi(**at, below);
+      at = queue_.erase(at);
+    }
+  } catch (const Failure& failure) {
+    fail(failure.status());
+    throw;
   }
 }
 
@@ -32,16 +53,37 @@ bool Communicator::advance_nodes(LaneOp& op) {
   if (op.phase == LaneOp::Phase::queued) {
     op.path = Path::nodes;
     op.why = &op.nodes->plan().why;
-    remember(op);
+    if (!op.nodes->framed()) remember(op); // else it may still go by the MPI below
     op.nodes->start();
     op.phase = LaneOp::Phase::running;
   }
-  const bool done = op.nodes->progress() == Poll::ready;
-  network_.store(!done && op.nodes->in_exchange(), std::memory_order_relaxed);
-  if (!done) return false;
+  if (op.nodes->progress() == Poll::pending) return false;
+  const Status misfit = op.nodes->compare(nodes_->mates());
+  if (!misfit.ok()) throw Failure(misfit);
+  const bool too_long = op.nodes->too_long();
+  op.status = op.nodes->status();
+  if (!too_long) remember(op);
   op.nodes.reset();
+  if (too_long) {
+    op.status = {};
+    begin_mpi(op, nodes_->note_too_long());
+    return true;
+  }
+  if (op.script != nullptr) op.status = op.script->finish(op.stage);
   op.phase = LaneOp::Phase::complete;
   return true;
+}
+
+// The lock is held.
+void Communicator::note_network() {
+  const auto waits = [](const LaneOp* op) {
+    return op->nodes != nullptr && op->nodes->in_exchange();
+  };
+  const bool network = !mpi_ops_.empty() || (!queue_.empty() && waits(queue_.front())) ||
+                       std::any_of(plans_.begin(), plans_.end(), [](const PersistentPlan* plan) {
+                         return plan->on_network();
+                       });
+  network_.store(network, std::memory_order_relaxed);
 }
 
 // False when a rank has no memory for it: the MPI below carries the plan.
@@ -75,10 +117,13 @@ bool Communicator::compile_nodes(PersistentPlan& plan) {
 
 // The ranks do not all share memory.
 void Communicator::compile_beyond(PersistentPlan& plan) {
-  const bool nodes = nodes_ != nullptr && nodes_->takes(plan.desc());
-  if (nodes && compile_nodes(plan)) return;
-  plan.compile_mpi(
-      comm_, nodes ? "a rank has no shared memory left" : team_.topology.why_not_shared);
+  const std::string* below =
+      nodes_ != nullptr ? nodes_->refusal(plan.desc()) : &team_.topology.why_not_shared;
+  if (below == nullptr && plan.desc().reduction != nullptr) {
+    make_stages(plan);
+  } else if (below != nullptr || !compile_nodes(plan)) {
+    plan.compile_mpi(comm_, below != nullptr ? *below : "a rank has no shared memory left");
+  }
 }
 
 } // namespace ferry::core

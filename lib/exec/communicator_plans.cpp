@@ -108,8 +108,7 @@ void Communicator::make_shared_plan(PersistentPlan& plan) {
 
 void Communicator::make_stages(PersistentPlan& plan) {
   plan.bounce("reductions run on the host");
-  const PlanLimits limits = plan_limits(config(), ranks(), team_.topology.oversubscribed);
-  auto script = std::make_unique<ReductionScript>(plan.desc(), rank(), ranks(), limits.slot_bytes);
+  auto script = make_script(plan.desc());
   std::vector<std::unique_ptr<PersistentPlan>> stages;
   for (std::size_t i = 0; i < script->stages(); ++i) {
     stages.push_back(make_plan(script->stage(i)));
@@ -125,7 +124,6 @@ std::unique_ptr<PersistentPlan> Communicator::make_plan(const CollectiveDesc& de
     plan->compile_local();
     return plan;
   }
-  settled_ = true;
   finish_set_up(*plan);
   if (carried_by_mpi()) {
     plan->bounce("the MPI below takes host memory");

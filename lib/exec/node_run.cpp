@@ -25,6 +25,46 @@ void NodeChannel::tell_others() const {
   }
 }
 
+namespace {
+
+std::uint64_t packed(const CallShape& shape) {
+  return static_cast<std::uint64_t>(shape.operation) | (shape.in_place ? 0x100u : 0u) |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(shape.root)) << 32;
+}
+
+CallShape unpacked(std::uint64_t what, std::uint64_t bytes) {
+  return {
+      static_cast<Operation>(what & 0xff), (what & 0x100u) != 0, bytes,
+      static_cast<int>(what >> 32)};
+}
+
+} // namespace
+
+// Pairs with compare(): a reader that sees one number before and after has read what is under it.
+void NodeChannel::announce(const CallShape& shape) {
+  shape_ = shape;
+  NodeCall& call = words(me_).calls[++runs_ % kNodeCalls];
+  call.run.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  call.what.store(packed(shape), std::memory_order_relaxed);
+  call.bytes.store(shape.bytes, std::memory_order_relaxed);
+  call.run.store(runs_, std::memory_order_release);
+}
+
+Status NodeChannel::compare(const std::vector<int>& rank_of) const {
+  for (int member = 0; member < members(); ++member) {
+    const NodeCall& call = words(member).calls[runs_ % kNodeCalls];
+    if (call.run.load(std::memory_order_acquire) != runs_) continue;
+    const std::uint64_t what = call.what.load(std::memory_order_relaxed);
+    const std::uint64_t bytes = call.bytes.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (call.run.load(std::memory_order_relaxed) != runs_) continue;
+    if (what == packed(shape_) && bytes == shape_.bytes) continue;
+    return mismatch(rank_of[static_cast<std::size_t>(member)], unpacked(what, bytes), shape_);
+  }
+  return {};
+}
+
 Exchanges prepare_shapes(const NodePlan& plan, std::byte* stage, const Prepare& prepare) {
   const auto parts = [stage](const std::vector<NodePart>& list) {
     std::vector<ExchangePart> out;
@@ -71,6 +111,14 @@ Poll NodeRun::progress() {
   const std::size_t rounds = plan_->rounds.size();
   return filled_ == rounds && exchanged_ == rounds && drained_ == rounds ? Poll::ready
                                                                          : Poll::pending;
+}
+
+std::vector<int> NodeRun::senders() const {
+  std::vector<int> ranks;
+  if (!exchanging_) return ranks;
+  const auto shape = static_cast<std::size_t>(plan_->rounds[exchanged_].shape);
+  for (const NodePart& part : plan_->shapes[shape].receives) ranks.push_back(part.peer);
+  return ranks;
 }
 
 // Pairs with the release stores below: what a member did before its word is seen after it.
@@ -137,6 +185,7 @@ bool NodeRun::drain_list(
       waits_for_ = copy.after;
       return false;
     }
+    if (copy.bytes == 0) continue; // waited for only
     blocks_->store(copy.block, copy.skip, channel_->stage(copy.member) + copy.offset, copy.bytes);
   }
   return true;

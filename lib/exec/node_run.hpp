@@ -12,8 +12,18 @@
 #include "collectives/nodes.hpp"
 #include "lib/base/exchange.hpp"
 #include "lib/base/wait.hpp"
+#include "lib/exec/slot_channel.hpp"
 
 namespace ferry::core {
+
+inline constexpr std::size_t kNodeCalls = 4;
+
+// What a rank calls, for comparison: a run has the same number on all ranks of the node.
+struct NodeCall {
+  std::atomic<std::uint64_t> run; // 0 while the others change
+  std::atomic<std::uint64_t> what; // operation, place and root
+  std::atomic<std::uint64_t> bytes;
+};
 
 // Head of the memory that a rank shares with its node for collectives over nodes; the stage
 // follows. The owner writes; each word is the number of the last round of which a part is over.
@@ -21,6 +31,7 @@ struct NodeWords {
   alignas(64) std::atomic<std::uint64_t> filled; // its bytes are in all stages they go to
   alignas(64) std::atomic<std::uint64_t> arrived; // its exchange is over, both ways
   alignas(64) std::atomic<std::uint64_t> drained; // it has read all that it reads out of stages
+  alignas(64) NodeCall calls[kNodeCalls]; // of the last runs, in turn
 };
 
 // The blocks of a call, as bytes without gaps.
@@ -49,6 +60,11 @@ class NodeChannel {
   [[nodiscard]] NodeWords& words(int member) const;
   [[nodiscard]] std::byte* stage(int member) const;
   void tell_others() const;
+  // The call of the run that begins next, to be seen by mates.
+  void announce(const CallShape& shape);
+  // Do the calls of mates under the number of the run under way fit to this one? As far as they are
+  // known by now; `rank_of` gives the rank of a member.
+  [[nodiscard]] Status compare(const std::vector<int>& rank_of) const;
 
  private:
   friend class NodeRun;
@@ -56,6 +72,8 @@ class NodeChannel {
   int me_;
   std::function<void(int)> wake_;
   std::uint64_t rounds_ = 0; // of all runs that have begun
+  std::uint64_t runs_ = 0;
+  CallShape shape_; // of the last run
   std::uint64_t last_use_[kNodeRegions] = {}; // round
 };
 
@@ -78,6 +96,8 @@ class NodeRun {
   // What is missing, for people: a phrase, and the index of a member of the node or -1.
   [[nodiscard]] const char* step() const { return step_; }
   [[nodiscard]] int waits_for() const { return waits_for_; }
+  // The ranks of other nodes whose bytes are missing.
+  [[nodiscard]] std::vector<int> senders() const;
   // It waits for the network, so that no rank of this node could wake it.
   [[nodiscard]] bool in_exchange() const { return exchanging_; }
 

@@ -64,32 +64,39 @@ NodeMemory::~NodeMemory() {
   bury_block(blocks_[static_cast<std::size_t>(me_)], blocks_.size() - 1);
 }
 
-void DescBlocks::load(int rank, std::uint64_t skip, std::byte* to, std::uint64_t bytes) const {
-  const int block = desc_.operation == Operation::alltoall ? rank : rank_;
-  if (desc_.in_place) {
-    pack(desc_.recv_block(block), desc_.recv_base(block), skip, bytes, to);
+namespace {
+
+// What ranks must have in common; of an irregular call sizes are no part of it.
+CallShape shape_of(const CollectiveDesc& desc) {
+  const std::uint64_t bytes = desc.irregular == nullptr ? desc.block_bytes() : 0;
+  return {desc.operation, desc.in_place, bytes, desc.root};
+}
+
+} // namespace
+
+NodeOp::NodeOp(
+    std::shared_ptr<const NodePlan> plan, const CollectiveDesc& desc, const Team& team,
+    NodeChannel& channel, Exchanges exchanges, std::uint64_t framed)
+    : plan_(std::move(plan)),
+      desc_(desc),
+      rank_(team.rank()),
+      channel_(channel),
+      exchanges_(std::move(exchanges)) {
+  if (framed > 0) {
+    auto blocks = std::make_unique<FramedBlocks>(desc_, rank_, team.ranks(), framed);
+    framed_ = blocks.get();
+    blocks_ = std::move(blocks);
   } else {
-    pack(desc_.send_block(block), desc_.send_base(block), skip, bytes, to);
+    blocks_ = std::make_unique<DescBlocks>(desc_, rank_);
   }
 }
 
-void DescBlocks::store(int rank, std::uint64_t skip, const std::byte* from, std::uint64_t bytes) {
-  unpack(desc_.recv_block(rank), desc_.recv_base(rank), skip, bytes, from);
-}
-
-NodeOp::NodeOp(
-    std::shared_ptr<const NodePlan> plan, const CollectiveDesc& desc, int rank,
-    NodeChannel& channel, Exchanges exchanges)
-    : plan_(std::move(plan)),
-      blocks_(desc, rank),
-      rank_(rank),
-      channel_(channel),
-      exchanges_(std::move(exchanges)) {}
-
 void NodeOp::start() {
-  const CollectiveDesc& desc = blocks_.desc();
-  if (!desc.in_place && desc.operation != Operation::broadcast) desc.copy_own_block(rank_);
-  run_.begin(*plan_, channel_, blocks_, exchanges_);
+  const bool moves =
+      desc_.operation != Operation::broadcast && desc_.operation != Operation::barrier;
+  if (!desc_.in_place && moves) desc_.copy_own_block(rank_);
+  channel_.announce(shape_of(desc_));
+  run_.begin(*plan_, channel_, *blocks_, exchanges_);
 }
 
 Poll NodeOp::progress() {
@@ -97,8 +104,12 @@ Poll NodeOp::progress() {
 }
 
 std::string NodeOp::missing(const std::vector<int>& members) const {
+  if (run_.in_exchange()) {
+    const std::vector<int> ranks = run_.senders();
+    return fmt::format(
+        "bytes of rank{} {} of other nodes", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+  }
   const int member = run_.waits_for();
-  if (run_.in_exchange()) return "bytes of other nodes";
   return fmt::format(
       "{} of {}", run_.step(),
       member < 0 ? std::string("other nodes")
@@ -119,24 +130,76 @@ const std::vector<int>& NodeTeam::mates() const {
 
 // Bytes of the blocks as all ranks know them: one entry when they are alike.
 std::vector<std::uint64_t> NodeTeam::sizes(const CollectiveDesc& desc) const {
+  if (desc.operation == Operation::barrier) return {0};
   if (desc.irregular == nullptr) return {desc.block_bytes()};
+  if (desc.operation == Operation::alltoall) {
+    return {FramedBlocks::frame_bytes(limits_.exchange_bytes)};
+  }
+  if (desc.operation == Operation::gather) { // of a reduction: alike
+    const bool receives = team_.rank() == desc.root;
+    return {(receives ? desc.recv_block(desc.root) : desc.send_block(desc.root)).bytes()};
+  }
   std::vector<std::uint64_t> bytes;
   for (int rank = 0; rank < team_.ranks(); ++rank) bytes.push_back(desc.recv_block(rank).bytes());
   return bytes;
 }
 
-bool NodeTeam::takes(const CollectiveDesc& desc) {
-  switch (desc.operation) {
-    case Operation::alltoall: // of an irregular one a rank knows its own blocks only
-      if (desc.irregular != nullptr || desc.block_bytes() > limits_.alltoall_bytes) return false;
-      break;
-    case Operation::allgather:
-    case Operation::broadcast:
-      break;
-    default:
-      return false;
+std::string NodeTeam::refuse_long(const char* limit, std::uint64_t bytes) const {
+  return fmt::format("more than {} {}, {}", limit, bytes, table_record().name);
+}
+
+std::string NodeTeam::refuse_alltoall(const CollectiveDesc& desc) {
+  if (desc.irregular == nullptr) {
+    if (desc.block_bytes() <= limits_.alltoall_bytes) return {};
+    return refuse_long("node_alltoall_bytes", limits_.alltoall_bytes);
   }
-  return plan_of(desc)->stage_bytes <= limits_.stage_bytes; // with very many ranks
+  // What is too long shows on the way only, when another call must still be possible.
+  if (desc.form != Form::blocking) return "ranks do not know the counts of others";
+  if (desc.in_place) return "ranks do not know the counts of others, in place";
+  if (limits_.exchange_bytes == 0) return refuse_long("node_exchange_bytes", 0);
+  if (straight_ > 0) {
+    --straight_;
+    return refuse_long("node_exchange_bytes", limits_.exchange_bytes) + ", in a call before";
+  }
+  if (plan_of(desc)->rounds.size() > 1) return "too many ranks for frames of irregular blocks";
+  return {};
+}
+
+// Empty: not refused.
+std::string NodeTeam::refuse(const CollectiveDesc& desc) {
+  if (desc.reduction != nullptr) {
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t count : desc.reduction->counts) bytes += count;
+    bytes *= desc.reduction->element_bytes;
+    const std::uint64_t room = limits_.stage_bytes / 2 / static_cast<std::uint64_t>(team_.ranks());
+    if (bytes > limits_.reduce_bytes) return refuse_long("node_reduce_bytes", limits_.reduce_bytes);
+    return bytes > room ? "too many ranks for a stage of all operands" : "";
+  }
+  if (desc.operation == Operation::alltoall) {
+    if (std::string why = refuse_alltoall(desc); !why.empty()) return why;
+  }
+  if ((desc.operation == Operation::gather || desc.operation == Operation::scatter) &&
+      !desc.of_reduction) {
+    return "gather and scatter have no plan over nodes";
+  }
+  const bool fits = plan_of(desc)->stage_bytes <= limits_.stage_bytes;
+  return fits ? "" : "too many ranks for a stage";
+}
+
+const std::string* NodeTeam::keep(const std::string& reason) {
+  return &*reasons_.insert(fmt::format("the ranks are on {} nodes; {}", map_.nodes(), reason))
+               .first;
+}
+
+const std::string* NodeTeam::refusal(const CollectiveDesc& desc) {
+  const std::string reason = refuse(desc);
+  return reason.empty() ? nullptr : keep(reason);
+}
+
+const std::string* NodeTeam::note_too_long() {
+  constexpr int kStraight = 15; // so that what is tried in vain costs little
+  straight_ = kStraight;
+  return keep(refuse_long("node_exchange_bytes", limits_.exchange_bytes));
 }
 
 std::shared_ptr<const NodePlan> NodeTeam::plan_of(const CollectiveDesc& desc) {
@@ -162,8 +225,10 @@ Exchanges NodeTeam::exchanges_of(const NodePlan& plan, NodeChannel& channel) {
 std::shared_ptr<NodeOp> NodeTeam::prepare(const CollectiveDesc& desc) {
   auto plan = plan_of(desc);
   Exchanges exchanges = exchanges_of(*plan, memory_.channel());
+  const bool framed = desc.operation == Operation::alltoall && desc.irregular != nullptr;
   return std::make_shared<NodeOp>(
-      std::move(plan), desc, team_.rank(), memory_.channel(), std::move(exchanges));
+      std::move(plan), desc, team_, memory_.channel(), std::move(exchanges),
+      framed ? limits_.exchange_bytes : 0);
 }
 
 std::byte* NodeTeam::provide(const CollectiveDesc& desc) {
@@ -180,7 +245,7 @@ std::unique_ptr<NodeHandle> NodeTeam::link(
   auto plan = plan_of(desc);
   Exchanges exchanges = exchanges_of(*plan, channel);
   handle->op =
-      std::make_unique<NodeOp>(std::move(plan), desc, team_.rank(), channel, std::move(exchanges));
+      std::make_unique<NodeOp>(std::move(plan), desc, team_, channel, std::move(exchanges));
   return handle;
 }
 

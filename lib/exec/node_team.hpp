@@ -3,11 +3,13 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/base/bootstrap.hpp"
+#include "lib/exec/node_blocks.hpp"
 #include "lib/exec/node_run.hpp"
 #include "lib/exec/set_up.hpp"
 
@@ -38,37 +40,38 @@ class NodeMemory {
   bool abandoned_ = false;
 };
 
-// The blocks of a call.
-class DescBlocks final : public NodeBlocks {
- public:
-  DescBlocks(const CollectiveDesc& desc, int rank) : desc_(desc), rank_(rank) {}
-  void load(int rank, std::uint64_t skip, std::byte* to, std::uint64_t bytes) const override;
-  void store(int rank, std::uint64_t skip, const std::byte* from, std::uint64_t bytes) override;
-  [[nodiscard]] const CollectiveDesc& desc() const { return desc_; }
-
- private:
-  CollectiveDesc desc_;
-  int rank_;
-};
-
 // A collective over nodes with its exchanges: started once (blocking and non-blocking calls), or
 // any number of times (persistent ones).
 class NodeOp {
  public:
+  // framed: bytes that a frame holds, of an irregular alltoall; else 0.
   NodeOp(
-      std::shared_ptr<const NodePlan> plan, const CollectiveDesc& desc, int rank,
-      NodeChannel& channel, Exchanges exchanges);
+      std::shared_ptr<const NodePlan> plan, const CollectiveDesc& desc, const Team& team,
+      NodeChannel& channel, Exchanges exchanges, std::uint64_t framed = 0);
+  NodeOp(const NodeOp&) = delete;
+  NodeOp& operator=(const NodeOp&) = delete;
   void start();
   // Throws Failure.
   [[nodiscard]] Poll progress();
   [[nodiscard]] bool in_exchange() const { return run_.in_exchange(); }
   [[nodiscard]] const NodePlan& plan() const { return *plan_; }
+  // Of the calls of mates, as far as known, against this one.
+  [[nodiscard]] Status compare(const std::vector<int>& members) const {
+    return channel_.compare(members);
+  }
+  [[nodiscard]] bool framed() const { return framed_ != nullptr; }
+  // Once it is complete.
+  [[nodiscard]] Status status() const { return framed() ? framed_->status() : Status{}; }
+  // Complete, but blocks were too long for their frames, on all ranks alike.
+  [[nodiscard]] bool too_long() const { return framed_ != nullptr && framed_->too_long(); }
   // What is missing; `rank_of` gives the rank of a member.
   [[nodiscard]] std::string missing(const std::vector<int>& members) const;
 
  private:
   std::shared_ptr<const NodePlan> plan_;
-  DescBlocks blocks_;
+  CollectiveDesc desc_;
+  std::unique_ptr<NodeBlocks> blocks_;
+  FramedBlocks* framed_ = nullptr;
   int rank_;
   NodeChannel& channel_;
   Exchanges exchanges_;
@@ -88,8 +91,12 @@ class NodeTeam {
 
   [[nodiscard]] const NodeMap& map() const { return map_; }
   [[nodiscard]] const std::vector<int>& mates() const;
-  // Is there a plan over nodes for this call that beats the MPI below? Alike on all ranks.
-  [[nodiscard]] bool takes(const CollectiveDesc& desc);
+  // Null when there is a plan over nodes for this call, else why the MPI below carries it. Alike on
+  // all ranks; once for each call.
+  [[nodiscard]] const std::string* refusal(const CollectiveDesc& desc);
+  // A call whose frames were too short: those that follow go by the MPI below for a while.
+  [[nodiscard]] const std::string* note_too_long();
+  [[nodiscard]] const NodeLimits& limits() const { return limits_; }
   // Collective, in the order of the calls. The operation runs after all that were made before.
   [[nodiscard]] std::shared_ptr<NodeOp> prepare(const CollectiveDesc& desc);
 
@@ -103,6 +110,10 @@ class NodeTeam {
   [[nodiscard]] std::uint64_t plan_generation() const { return plan_generation_; }
 
  private:
+  [[nodiscard]] std::string refuse(const CollectiveDesc& desc);
+  [[nodiscard]] std::string refuse_alltoall(const CollectiveDesc& desc);
+  [[nodiscard]] std::string refuse_long(const char* limit, std::uint64_t bytes) const;
+  [[nodiscard]] const std::string* keep(const std::string& reason);
   [[nodiscard]] std::vector<std::uint64_t> sizes(const CollectiveDesc& desc) const;
   [[nodiscard]] std::shared_ptr<const NodePlan> plan_of(const CollectiveDesc& desc);
   [[nodiscard]] Exchanges exchanges_of(const NodePlan& plan, NodeChannel& channel);
@@ -121,6 +132,8 @@ class NodeTeam {
   NodeLimits limits_;
   std::map<Key, std::shared_ptr<const NodePlan>> plans_;
   std::uint64_t plan_generation_ = 0;
+  std::set<std::string> reasons_; // that were given: calls point to them
+  int straight_ = 0; // irregular alltoalls that do without frames
 };
 
 } // namespace ferry::core

@@ -324,6 +324,11 @@ Poll PersistentPlan::progress_nodes() {
   }
 }
 
+bool PersistentPlan::on_network() const {
+  if (script_ != nullptr) return stage_ < stages_.size() && stages_[stage_]->on_network();
+  return schedule_.path == Path::mpi || (nodes_ != nullptr && nodes_->op->in_exchange());
+}
+
 Poll PersistentPlan::progress() {
   if (advance() == Poll::pending) return Poll::pending;
   if (bounce_ != nullptr) bounce_status_ = bounce_->store();

@@ -56,6 +56,8 @@ class PersistentPlan {
   // In flight: started, and not yet seen complete by its communicator.
   [[nodiscard]] bool active() const { return active_; }
   void set_active(bool active) { active_ = active; }
+  // It waits for the MPI below, so that no rank could wake this one.
+  [[nodiscard]] bool on_network() const;
   [[nodiscard]] std::string explain() const;
 
  private:

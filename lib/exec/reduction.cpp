@@ -8,14 +8,14 @@
 namespace ferry::core {
 
 ReductionScript::ReductionScript(
-    const CollectiveDesc& whole, int rank, int ranks, std::uint64_t small_bytes)
+    const CollectiveDesc& whole, int rank, int ranks, std::uint64_t small_bytes, bool one_stage)
     : whole_(whole), rank_(rank), ranks_(ranks) {
   for (const std::uint64_t count : whole.reduction->counts) {
     first_.push_back(total_);
     total_ += count;
   }
   const bool scattered = whole.operation == Operation::reduce_scatter;
-  if (!scattered && bytes_of(total_) <= small_bytes) {
+  if ((one_stage || !scattered) && bytes_of(total_) <= small_bytes) {
     add_gather_all();
     return;
   }
@@ -79,8 +79,13 @@ void ReductionScript::add_gather_all() {
     desc.recv_layout = desc.send_layout;
   }
   stages_.push_back(std::move(desc));
+  stride_ = bytes;
   reduced_ = receives ? total_ : 0;
   part_ = static_cast<std::byte*>(whole_.recv);
+  if (whole_.operation != Operation::reduce_scatter) return;
+  const auto me = static_cast<std::size_t>(rank_);
+  begin_ = bytes_of(first_[me]);
+  reduced_ = whole_.reduction->counts[me];
 }
 
 void ReductionScript::add_exchange() {
@@ -97,6 +102,7 @@ void ReductionScript::add_exchange() {
   }
   desc.irregular = std::move(blocks);
   stages_.push_back(std::move(desc));
+  stride_ = mine;
   reduced_ = counts[me];
   part_ = static_cast<std::byte*>(whole_.recv);
 }
@@ -125,26 +131,25 @@ void ReductionScript::add_collection() {
 }
 
 // The last operand is the first of the result; the others are applied from the left.
-Status ReductionScript::reduce(
-    std::byte* operands, std::uint64_t elements, std::byte* result) const {
-  const std::uint64_t bytes = bytes_of(elements);
-  const auto count = static_cast<MPI_Count>(elements);
-  std::byte* sum = operands + static_cast<std::uint64_t>(ranks_ - 1) * bytes;
+Status ReductionScript::reduce() const {
+  const auto count = static_cast<MPI_Count>(reduced_);
+  std::byte* operands = scratch_.data() + begin_;
+  std::byte* sum = operands + static_cast<std::uint64_t>(ranks_ - 1) * stride_;
   for (int i = ranks_ - 2; i >= 0; --i) {
     const int code = PMPI_Reduce_local_c(
-        operands + static_cast<std::uint64_t>(i) * bytes, sum, count, whole_.reduction->type,
+        operands + static_cast<std::uint64_t>(i) * stride_, sum, count, whole_.reduction->type,
         whole_.reduction->op);
     if (code != MPI_SUCCESS) {
       return {ErrorKind::below, "MPI_Reduce_local of the MPI below failed", "see its text"};
     }
   }
-  if (result != sum) std::memmove(result, sum, bytes);
+  if (part_ != sum) std::memmove(part_, sum, bytes_of(reduced_));
   return {};
 }
 
 Status ReductionScript::finish(std::size_t stage) {
   if (stage > 0 || reduced_ == 0) return {};
-  return reduce(scratch_.data(), reduced_, part_);
+  return reduce();
 }
 
 } // namespace ferry::core

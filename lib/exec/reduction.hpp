@@ -22,8 +22,11 @@ namespace ferry::core {
 // does the arithmetic.
 class ReductionScript {
  public:
-  // small_bytes: operands up to this size are gathered whole.
-  ReductionScript(const CollectiveDesc& whole, int rank, int ranks, std::uint64_t small_bytes);
+  // small_bytes: operands up to this size are gathered whole; those of a reduce_scatter only if
+  // `one_stage` asks for it.
+  ReductionScript(
+      const CollectiveDesc& whole, int rank, int ranks, std::uint64_t small_bytes,
+      bool one_stage = false);
   ~ReductionScript();
   ReductionScript(const ReductionScript&) = delete;
   ReductionScript& operator=(const ReductionScript&) = delete;
@@ -45,7 +48,7 @@ class ReductionScript {
   void add_exchange();
   void add_collection();
   std::byte* make_operands(std::uint64_t bytes);
-  Status reduce(std::byte* operands, std::uint64_t elements, std::byte* result) const;
+  Status reduce() const;
 
   CollectiveDesc whole_;
   int rank_;
@@ -53,6 +56,8 @@ class ReductionScript {
   std::vector<std::uint64_t> first_; // element at which each rank's part begins
   std::uint64_t total_ = 0; // elements
   std::vector<CollectiveDesc> stages_;
+  std::uint64_t stride_ = 0; // bytes from operand to operand
+  std::uint64_t begin_ = 0; // bytes of each before those that this rank reduces
   Scratch scratch_; // operands of all ranks, one behind the other
   std::byte* part_ = nullptr; // where the own result goes after stage 0
   std::uint64_t reduced_ = 0; // elements that this rank reduces

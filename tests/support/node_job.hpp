@@ -76,6 +76,7 @@ class PatternBlocks final : public NodeBlocks {
 
  private:
   [[nodiscard]] bool comes(int from) const {
+    if (case_.operation == Operation::gather && rank_ != case_.root) return false;
     if (case_.operation != Operation::broadcast) return from != rank_;
     return from == case_.root && rank_ != case_.root;
   }
@@ -106,8 +107,10 @@ class NodeJob {
     }
   }
 
-  // Empty, or what went wrong. `tamper` may change the plan of each rank.
-  std::string run(const NodeCase& wanted, const std::function<void(NodePlan&)>& tamper = {}) {
+  // Empty, or what went wrong. `tamper` may change the plan of each rank; `late` begins when all
+  // others can get no further, none of which may have left.
+  std::string run(
+      const NodeCase& wanted, const std::function<void(NodePlan&)>& tamper = {}, int late = -1) {
     ++call_;
     const int ranks = map_.ranks();
     std::vector<NodePlan> plans;
@@ -142,7 +145,7 @@ class NodeJob {
     for (std::size_t at = 0; at < runs.size(); ++at) {
       runs[at].begin(plans[at], channels_[at], *blocks[at], exchanges[at]);
     }
-    std::string fault = drive(runs);
+    std::string fault = drive(runs, late);
     for (int rank = 0; rank < ranks && fault.empty(); ++rank) {
       const auto at = static_cast<std::size_t>(rank);
       if (!blocks[at]->complete()) fault = fmt::format("rank {} did not get all blocks", rank);
@@ -164,9 +167,16 @@ class NodeJob {
   };
 
   // Ranks make steps in random order, some far ahead of others.
-  std::string drive(std::vector<NodeRun>& runs) {
+  std::string drive(std::vector<NodeRun>& runs, int late) {
     std::vector<std::size_t> open(runs.size());
     std::iota(open.begin(), open.end(), 0);
+    constexpr int kLooks = 50; // more than a barrier has rounds
+    for (int look = 0; late >= 0 && look < kLooks; ++look) {
+      for (std::size_t at = 0; at < runs.size(); ++at) {
+        if (static_cast<int>(at) == late || runs[at].progress() == core::Poll::pending) continue;
+        return fmt::format("rank {} leaves before rank {} has entered", at, late);
+      }
+    }
     std::size_t idle = 0;
     while (!open.empty()) {
       std::shuffle(open.begin(), open.end(), random_);
