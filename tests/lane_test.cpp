@@ -318,6 +318,7 @@ TEST_CASE("counters: slots go on beyond 2^32 and 2^63 operations") {
   for (const std::uint64_t edge : kEdges) {
     run_bench(layout, [&](Bench& bench, std::barrier<>& together, Faults& faults) {
       header_of(bench.block).done.store(edge - 21);
+      header_of(bench.block).credit.store(edge - 21);
       together.arrive_and_wait();
       run_slots_from(edge - 20, bench, faults, layout);
     });

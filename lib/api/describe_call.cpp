@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "lib/api/flatten.hpp"
 #include "lib/api/type_layout.hpp"
 #include "lib/base/error.hpp"
 
@@ -80,6 +81,80 @@ void describe_regular(const Call& call, int ranks, CollectiveDesc& desc) {
   check_alias(desc);
 }
 
+// A layout without gaps, of a predefined type.
+struct PlainLayout {
+  std::uint64_t count;
+  std::uint64_t element_bytes;
+  std::int64_t extent;
+};
+
+// The regular call of predefined types that a thread described last. Such types never change, so
+// the same call with other buffers has the same description but for them. A plain word of the
+// thread, since it is touched by every call.
+struct LastCall {
+  int ranks; // 0: none
+  int root;
+  Operation operation;
+  Form form;
+  bool in_place;
+  bool own_block;
+  MPI_Datatype send_type;
+  MPI_Datatype recv_type;
+  MPI_Count send_count;
+  MPI_Count recv_count;
+  PlainLayout send;
+  PlainLayout recv;
+};
+__attribute__((tls_model("initial-exec"))) thread_local LastCall last_call;
+
+bool repeats_last(const Call& call, int ranks) {
+  const LastCall& last = last_call;
+  const Side& send = call.send;
+  const Side& recv = call.recv;
+  return last.ranks == ranks && last.operation == call.operation && last.form == call.form &&
+         last.root == call.root && last.in_place == (send.buffer == MPI_IN_PLACE) &&
+         last.recv_count == recv.count && last.recv_type == recv.type && !recv.arrays &&
+         last.send_count == send.count && last.send_type == send.type && !send.arrays &&
+         recv.buffer != nullptr && recv.buffer != MPI_IN_PLACE &&
+         (!last.own_block || (send.buffer != nullptr && send.buffer != recv.buffer));
+}
+
+PlainLayout plain(const Layout& layout) {
+  return {layout.count, layout.element_bytes, layout.extent};
+}
+
+void set_layout(Layout& layout, const PlainLayout& plain) {
+  layout.count = plain.count;
+  layout.element_bytes = plain.element_bytes;
+  layout.extent = plain.extent;
+}
+
+void describe_again(const Call& call, CollectiveDesc& desc) {
+  const LastCall& last = last_call;
+  desc.operation = last.operation;
+  desc.form = last.form;
+  desc.root = last.root;
+  desc.in_place = last.in_place;
+  desc.own_block = last.own_block;
+  desc.recv = const_cast<void*>(call.recv.buffer);
+  desc.send = last.own_block ? call.send.buffer : desc.recv;
+  set_layout(desc.send_layout, last.send);
+  set_layout(desc.recv_layout, last.recv);
+}
+
+void remember_call(const Call& call, int ranks, const CollectiveDesc& desc) {
+  const auto plain_type = [](MPI_Datatype type, const Layout& layout) {
+    return is_predefined(type) && layout.contiguous() && layout.offset == 0;
+  };
+  last_call.ranks = 0;
+  if (call.root != desc.root) return; // of an operation without one
+  if (!plain_type(call.recv.type, desc.recv_layout)) return;
+  if (desc.own_block && !plain_type(call.send.type, desc.send_layout)) return;
+  last_call = {ranks,           call.root,       desc.operation,          desc.form,
+               desc.in_place,   desc.own_block,  call.send.type,          call.recv.type,
+               call.send.count, call.recv.count, plain(desc.send_layout), plain(desc.recv_layout)};
+}
+
 } // namespace
 
 Layout side_layout(
@@ -95,13 +170,16 @@ Layout side_layout(
   return layout;
 }
 
-CollectiveDesc describe_call(const Call& call, int rank, int ranks) {
-  CollectiveDesc desc;
+void describe_call(const Call& call, int rank, int ranks, CollectiveDesc& desc) {
+  if (repeats_last(call, ranks)) {
+    describe_again(call, desc);
+    return;
+  }
   desc.operation = call.operation;
   desc.form = call.form;
   if (call.operation == Operation::barrier) {
     desc.own_block = false;
-    return desc;
+    return;
   }
   check_in_place(call);
   if (has_root(call.operation)) {
@@ -115,8 +193,8 @@ CollectiveDesc describe_call(const Call& call, int rank, int ranks) {
     describe_irregular(call, rank, ranks, desc);
   } else {
     describe_regular(call, ranks, desc);
+    remember_call(call, ranks, desc);
   }
-  return desc;
 }
 
 } // namespace ferry::core

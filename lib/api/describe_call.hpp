@@ -6,9 +6,9 @@
 
 namespace ferry::core {
 
-// Checks the arguments of a call as far as one rank can, and makes its description; `rank` and
-// `ranks` are those of its communicator. Throws Failure.
-[[nodiscard]] CollectiveDesc describe_call(const Call& call, int rank, int ranks);
+// Checks the arguments of a call as far as one rank can, and fills in its description, which is
+// new; `rank` and `ranks` are those of its communicator. Throws Failure.
+void describe_call(const Call& call, int rank, int ranks, CollectiveDesc& desc);
 
 // Calls in which blocks differ or not every pair of ranks exchanges one.
 [[nodiscard]] bool is_irregular(const Call& call);

@@ -8,12 +8,31 @@
 namespace ferry::core {
 namespace {
 
-int run_blocking(const CallSite& site, Communicator& state, const CollectiveDesc& desc) {
+// The state of a call's communicator, made at the first call on it.
+const StateHolder& state_of(const Call& call, StateHolder* holder) {
+  return *(holder != nullptr ? holder : make_state(call.comm));
+}
+
+// The arguments are checked before the communicator gets a state.
+void describe(const Call& call, const StateHolder* holder, CollectiveDesc& desc) {
+  int rank = 0;
+  int ranks = 0;
+  if (holder != nullptr) {
+    rank = (*holder)->rank();
+    ranks = (*holder)->ranks();
+  } else {
+    ranks = check_communicator(call.comm);
+    PMPI_Comm_rank(call.comm, &rank);
+  }
+  describe_call(call, rank, ranks, desc);
+}
+
+int run_blocking(const CallSite& site, const Call& call) {
+  StateHolder* holder = find_state(call.comm);
   LaneOp op;
-  op.desc = desc;
-  state.post(op);
-  const Status status = state.wait(op);
-  return status.ok() ? MPI_SUCCESS : report(site, status);
+  describe(call, holder, op.desc);
+  state_of(call, holder)->run(op);
+  return op.status.ok() ? MPI_SUCCESS : report(site, op.status);
 }
 
 std::unique_ptr<ferry_request_s> new_handle(const CallSite& site, const StateHolder& state) {
@@ -53,27 +72,13 @@ int run_call(const Call& call, ferry_request* request) {
     if (request == nullptr && call.form != Form::blocking) {
       throw Failure(ErrorKind::argument, "request is NULL", "pass the address of a ferry_request");
     }
+    if (call.form == Form::blocking) return run_blocking(site, call);
     StateHolder* holder = find_state(call.comm);
-    int rank = 0;
-    int ranks = 0;
-    if (holder != nullptr) {
-      rank = (*holder)->rank();
-      ranks = (*holder)->ranks();
-    } else {
-      ranks = check_communicator(call.comm);
-      PMPI_Comm_rank(call.comm, &rank);
-    }
-    const CollectiveDesc desc = describe_call(call, rank, ranks);
-    const StateHolder& state = *(holder != nullptr ? holder : make_state(call.comm));
-    switch (desc.form) {
-      case Form::blocking:
-        return run_blocking(site, *state, desc);
-      case Form::nonblocking:
-        return run_nonblocking(site, state, desc, request);
-      case Form::persistent:
-        return init_persistent(site, state, desc, request);
-    }
-    return MPI_ERR_INTERN;
+    CollectiveDesc desc;
+    describe(call, holder, desc);
+    const StateHolder& state = state_of(call, holder);
+    return call.form == Form::nonblocking ? run_nonblocking(site, state, desc, request)
+                                          : init_persistent(site, state, desc, request);
   });
 }
 

@@ -24,6 +24,7 @@ struct Offer {
   std::uint8_t in_place = 0; // call_bits
   std::uint8_t facts = 0; // kSendMapped ...
   std::uint8_t no_memory = 0; // this rank needed stage or block memory and got none
+  bool operator==(const Offer&) const = default;
 };
 static_assert(std::is_trivially_copyable_v<Offer> && sizeof(Offer) == 56);
 
@@ -55,6 +56,9 @@ static_assert(sizeof(Board) == 64);
 // slots follow. The owner writes all but signal words and `departed`.
 struct BlockHeader {
   alignas(64) std::atomic<std::uint64_t> done; // last operation that the owner has completed
+  // The same for those who wait to fill a slot again, told only now and then: the line is taken
+  // from the owner by every look of a writer that has run ahead.
+  alignas(64) std::atomic<std::uint64_t> credit;
   alignas(64) std::atomic<std::uint64_t> departed; // peers that will not touch this block again
   alignas(64) std::atomic<std::uint32_t> vote; // of set-up: kVoted and what works
   char reason[124]; // why the vote was no

@@ -136,10 +136,8 @@ void Communicator::drive() {
     for (; !queue_.empty() && advance(*queue_.front()); queue_.pop_front()) {
       if (queue_.front()->complete()) end_bounce(*queue_.front());
     }
-  } catch (const Failure& failure) {
-    fail(failure.status());
-  } catch (const std::exception& error) {
-    fail({ErrorKind::other, error.what(), "please report this"});
+  } catch (...) {
+    fail_by_exception();
   }
   note_busy();
   if (queue_.empty() && mpi_ops_.empty()) hold_.release();
@@ -269,6 +267,17 @@ void Communicator::fail(const Status& status) {
     plan->set_active(false);
   }
   plans_.clear();
+}
+
+// Called where an exception is caught.
+void Communicator::fail_by_exception() {
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    fail(failure.status());
+  } catch (const std::exception& error) {
+    fail({ErrorKind::other, error.what(), "please report this"});
+  }
 }
 
 std::string Communicator::missing(const LaneOp& op) const {

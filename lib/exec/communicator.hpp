@@ -35,6 +35,8 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   Poll look(LaneOp& op);
   // Wait for op. An error leaves it complete and the communicator unusable, except for a mismatch.
   [[nodiscard]] Status wait(LaneOp& op);
+  // A blocking operation, to its end: the short way where nothing else is under way.
+  void run(LaneOp& op);
 
   // Collective, may block: plan, exchange addresses, encode. Throws Failure.
   [[nodiscard]] std::unique_ptr<PersistentPlan> make_plan(const CollectiveDesc& desc);
@@ -63,6 +65,9 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
 
   [[nodiscard]] bool carried_by_mpi() const { return ready_ && !team_.topology.shared; }
   void drive();
+  [[nodiscard]] bool idle() const;
+  void look_closely(LaneOp& op);
+  bool run_at_once(LaneOp& op);
   bool set_up();
   bool advance(LaneOp& op);
   void advance_stage(LaneOp& op);
@@ -82,6 +87,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   void end_bounce(LaneOp& op);
   void begin_mpi(LaneOp& op, const std::string* why);
   void fail(const Status& status);
+  void fail_by_exception();
   void end_misfit();
   WaitPolicy policy();
   void fail_plan(PersistentPlan& plan, const Status& status);

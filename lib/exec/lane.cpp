@@ -68,6 +68,7 @@ Lane::~Lane() {
 
 void Lane::abandon() {
   abandoned_ = true;
+  last_rings_.entry = nullptr;
   ring_plans_.clear();
 }
 
@@ -79,7 +80,17 @@ Board& Lane::pair_board(int owner, std::uint64_t sequence, int reader) const {
   return channel_.layout().pair_board(channel_.block(owner), sequence, reader);
 }
 
+// Without a look at each rank's sizes: of a regular call that comes again.
+bool Lane::is_last_slot(const CollectiveDesc& desc) const {
+  const Key& last = last_slot_key_;
+  return last_slot_ != nullptr && !is_exchange(desc) && last.sizes.empty() &&
+         last.bytes == desc.block_bytes() && last.root == desc.root &&
+         last.operation == desc.operation && last.own_block == desc.own_block &&
+         last.bits == call_bits(desc);
+}
+
 Lane::SlotEntry& Lane::slot_entry(const CollectiveDesc& desc) {
+  if (is_last_slot(desc)) return *last_slot_;
   Key key = key_of(desc);
   if (last_slot_ != nullptr && last_slot_key_ == key) return *last_slot_;
   auto found = slot_plans_.find(key);
@@ -312,11 +323,18 @@ bool Lane::agree(LaneOp& op) {
   return op.status.ok() && memory;
 }
 
-void Lane::start_rings(LaneOp& op) {
-  if (!agree(op)) {
-    op.transfers = LaneOp::Transfers::none;
-    return;
-  }
+bool Lane::comes_again(const CollectiveDesc& desc) const {
+  const LastRings& last = last_rings_;
+  return last.entry != nullptr && !is_exchange(desc) && last.send == desc.send &&
+         last.recv == desc.recv && last.own_block == desc.own_block &&
+         last.send_layout == desc.send_layout && last.recv_layout == desc.recv_layout &&
+         last.offers == offers_;
+}
+
+// The plan of this call with its packets made for these buffers.
+Lane::RingEntry& Lane::bound_entry(const LaneOp& op) {
+  if (comes_again(op.desc)) return *last_rings_.entry;
+  last_rings_.entry = nullptr;
   RingEntry& entry = ring_entry(op);
   AddressBook book = make_book(team_, op.desc, offers_);
   if (entry.book != book) {
@@ -327,6 +345,24 @@ void Lane::start_rings(LaneOp& op) {
         lower(entry.schedule, entry.book, config().max_packet_bytes),
         make_windows(team_, op.desc, offers_, entry.book, stage));
   }
+  if (!is_exchange(op.desc)) {
+    last_rings_ = {&entry,
+                   op.desc.send,
+                   op.desc.recv,
+                   op.desc.send_layout,
+                   op.desc.recv_layout,
+                   op.desc.own_block,
+                   offers_};
+  }
+  return entry;
+}
+
+void Lane::start_rings(LaneOp& op) {
+  if (!agree(op)) {
+    op.transfers = LaneOp::Transfers::none;
+    return;
+  }
+  RingEntry& entry = bound_entry(op);
   op.why = &entry.why;
   op.rings = entry.plan.get();
   op.rings->start();

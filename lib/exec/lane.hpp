@@ -109,8 +109,20 @@ class Lane {
     SlotProgram program;
     std::string why;
   };
+  // The regular call whose transfers ran last: as long as it comes again with the same offers of
+  // all ranks, its packets hold.
+  struct LastRings {
+    RingEntry* entry = nullptr;
+    const void* send = nullptr;
+    void* recv = nullptr;
+    Layout send_layout;
+    Layout recv_layout;
+    bool own_block = true;
+    std::vector<Offer> offers;
+  };
 
   Key key_of(const CollectiveDesc& desc) const;
+  [[nodiscard]] bool is_last_slot(const CollectiveDesc& desc) const;
   SlotEntry& slot_entry(const CollectiveDesc& desc);
   RingEntry& ring_entry(const LaneOp& op);
   void begin_slots(LaneOp& op);
@@ -123,6 +135,8 @@ class Lane {
   bool gather(LaneOp& op);
   bool agree(LaneOp& op);
   void start_rings(LaneOp& op);
+  RingEntry& bound_entry(const LaneOp& op);
+  [[nodiscard]] bool comes_again(const CollectiveDesc& desc) const;
   void run_transfers(LaneOp& op);
   Board& board(int rank, std::uint64_t sequence) const;
   Board& pair_board(int owner, std::uint64_t sequence, int reader) const;
@@ -146,6 +160,7 @@ class Lane {
   std::unordered_map<Key, RingEntry, KeyHash> ring_plans_;
   Key last_slot_key_;
   SlotEntry* last_slot_ = nullptr;
+  LastRings last_rings_;
 };
 
 } // namespace ferry::core

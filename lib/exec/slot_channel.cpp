@@ -63,12 +63,20 @@ bool SlotChannel::completed(int rank, std::uint64_t sequence) {
   return known >= sequence;
 }
 
+bool SlotChannel::has_read(int rank, std::uint64_t sequence) {
+  auto& known = known_done_[static_cast<std::size_t>(rank)];
+  if (known >= sequence) return true;
+  // Pairs with the release in complete(): the reader's loads from the slot came before.
+  known = std::max(known, header_of(block(rank)).credit.load(std::memory_order_acquire));
+  return known >= sequence;
+}
+
 bool SlotChannel::may_put(int reader, std::uint64_t sequence) {
   const auto depth = static_cast<std::uint64_t>(layout_.slot_depth);
   if (sequence <= depth) return true;
-  if (reader != kEveryone) return completed(reader, sequence - depth);
+  if (reader != kEveryone) return has_read(reader, sequence - depth);
   for (int rank = 0; rank < layout_.ranks; ++rank) {
-    if (rank != team_.rank() && !completed(rank, sequence - depth)) return false;
+    if (rank != team_.rank() && !has_read(rank, sequence - depth)) return false;
   }
   return true;
 }
@@ -119,8 +127,12 @@ void SlotChannel::prepare(const SlotProgram::Move& move, std::uint64_t sequence)
   for (std::uint64_t at = 0; at < end; at += kLine) device::prefetch_for_write(slot + at);
 }
 
+// A credit comes at least depth / 2 operations before the writer can do nothing without it.
 void SlotChannel::complete(std::uint64_t sequence) {
-  header_of(block(team_.rank())).done.store(sequence, std::memory_order_release);
+  BlockHeader& header = header_of(block(team_.rank()));
+  header.done.store(sequence, std::memory_order_release);
+  const auto step = static_cast<std::uint64_t>(layout_.slot_depth) / 2;
+  if ((sequence & (step - 1)) == 0) header.credit.store(sequence, std::memory_order_release);
 }
 
 void SlotRun::begin(

@@ -35,7 +35,7 @@ struct SlotProgram {
 // The slots of one lane or persistent plan, on all ranks, with the credits that keep a writer from
 // overtaking its readers. A writer may use a slot again once its readers completed the operation
 // that used it before. A message of operation s tells that its writer has completed s - 1; only
-// where no messages come back (the root of broadcasts) the readers' `done` words are read.
+// where no messages come back (the root of broadcasts) the readers' `credit` words are read.
 class SlotChannel {
  public:
   // blocks: the block of each rank as mapped here.
@@ -54,6 +54,8 @@ class SlotChannel {
   // Fetch the slot that this put will fill in operation `sequence` before it is needed: its readers
   // still hold its lines.
   void prepare(const SlotProgram::Move& move, std::uint64_t sequence);
+  // Has `rank` read all that was put for it in operation `sequence`, as far as it has told?
+  [[nodiscard]] bool has_read(int rank, std::uint64_t sequence);
   // Has `rank` completed operation `sequence`?
   [[nodiscard]] bool completed(int rank, std::uint64_t sequence);
 

@@ -57,6 +57,7 @@ FAULTS = [
     ("handshake", "NO_MOVED", "row 45", "", r"recv\[.*==epoch"),
     ("slots", "NO_CREDITS", "case 78", "-DCALLS=4", UNREAD),
     ("slots", "DEPTH", "case 86", "-DCALLS=4", UNREAD),
+    ("slots", "SELDOM", "row 33", "-DCALLS=4", STUCK),
     ("slots", "EQUAL", "row 46", "-DCALLS=4", STUCK),
     ("slots", "NARROW", "case 72", "-DCALLS=5 -DRANKS=2", STUCK + r"|data\[.*==|" + UNREAD),
     ("slots", "CREDIT", "case 84", "-DCALLS=4", UNREAD),
