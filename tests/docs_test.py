@@ -123,7 +123,7 @@ def check_limits(root):
         ranks, *stated = (int(cell.replace(",", "")) for cell in row.groups())
         limit = min(most, max(budget // (depth * ranks) // 64 * 64, 64) - 16)
         stride = (16 + limit + 63) // 64 * 64
-        block = 384 + 6 * ranks * 64 + ranks * depth * stride
+        block = 448 + 6 * ranks * 64 + ranks * depth * stride
         pages = (block + 4095) // 4096 * 4096
         if stated != [limit, pages, ranks * pages]:
             yield f"{LIMITS}:{number}: should be {limit}, {pages}, {ranks * pages}"

@@ -17,9 +17,8 @@ namespace {
 
 // Each rank has a stage for every other one: with many ranks the chunks become smaller.
 std::uint64_t stage_chunk(std::uint64_t most, int ranks, int depth) {
-  constexpr std::uint64_t kStageBudget = 8 << 20;
   constexpr std::uint64_t kSmallestChunk = 4096;
-  const std::uint64_t share = kStageBudget / static_cast<std::uint64_t>(ranks * depth);
+  const std::uint64_t share = table().stage_budget / static_cast<std::uint64_t>(ranks * depth);
   return std::min(most, std::max(share / kSmallestChunk * kSmallestChunk, kSmallestChunk));
 }
 
