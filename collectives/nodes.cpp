@@ -10,6 +10,7 @@ NodeLimits node_limits(const Table& table, std::uint64_t stage_bytes) {
   limits.stage_bytes = stage_bytes;
   limits.alltoall_bytes = table.node_alltoall_bytes;
   limits.allgather_bytes = table.node_allgather_bytes;
+  limits.spread_bytes = table.node_spread_bytes;
   limits.chunk_bytes = table.node_chunk_bytes;
   limits.reduce_bytes = table.node_reduce_bytes;
   limits.exchange_bytes = table.node_exchange_bytes;

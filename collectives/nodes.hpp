@@ -67,6 +67,7 @@ struct NodeLimits {
   std::uint64_t stage_bytes = 0; // stage of one rank
   std::uint64_t alltoall_bytes = 0; // largest block that is aggregated by node
   std::uint64_t allgather_bytes = 0; // largest block that is aggregated by node
+  std::uint64_t spread_bytes = 0; // largest block of an allgather
   std::uint64_t chunk_bytes = 0; // of pipelines
   std::uint64_t reduce_bytes = 0; // largest operand
   std::uint64_t exchange_bytes = 0; // largest block of an irregular alltoall

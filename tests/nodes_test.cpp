@@ -38,7 +38,7 @@ NodeMap scattered(int ranks, int nodes) {
 }
 
 NodeLimits limits_of(std::uint64_t stage, std::uint64_t small, std::uint64_t chunk) {
-  return {stage, small, small, chunk, small, 0};
+  return {stage, small, small, 0, chunk, small, 0};
 }
 
 // All operations and sizes on one map, twice each, on stages that stay.

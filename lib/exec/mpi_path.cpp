@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "lib/exec/mpi_path.hpp"
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -122,24 +123,68 @@ void MpiPath::Shares::add(std::uint64_t more) {
   bytes.push_back(static_cast<MPI_Count>(more));
 }
 
-// Of gather and scatter all blocks but those of the root are empty.
+namespace {
+
+// A side whose blocks have no gaps can be read and written where it lies. Null when some block has
+// gaps, else the lowest address of any, which is not null where none has bytes.
+template <class Byte, class BlockOf>
+Byte* lowest_of_plain(int ranks, const BlockOf& block_of) {
+  static std::byte nothing;
+  Byte* lowest = nullptr;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto [layout, base] = block_of(rank);
+    if (layout->bytes() == 0) continue;
+    if (!layout->contiguous()) return nullptr;
+    Byte* begin = base + layout->offset;
+    if (lowest == nullptr || std::less<>{}(begin, lowest)) lowest = begin;
+  }
+  return lowest != nullptr ? lowest : &nothing;
+}
+
+} // namespace
+
+// Of gather and scatter all blocks but those of the root are empty. Whether blocks have gaps is a
+// matter of each rank.
 void MpiPath::start_exchange(MPI_Comm comm, const CollectiveDesc& desc) {
-  pack_all(comm, desc);
-  Shares& send = packed_->out;
-  Shares& recv = packed_->in;
-  for (int rank = 0; rank < packed_->ranks; ++rank) {
-    recv.add(desc.recv_block(rank).bytes());
-    send.add(desc.in_place ? 0 : desc.send_block(rank).bytes());
+  int ranks = 0;
+  PMPI_Comm_size(comm, &ranks);
+  const auto send_of = [&](int rank) {
+    return std::pair(&desc.send_block(rank), desc.send_base(rank));
+  };
+  const auto recv_of = [&](int rank) {
+    return std::pair(&desc.recv_block(rank), desc.recv_base(rank));
+  };
+  const auto* send = desc.in_place ? nullptr : lowest_of_plain<const std::byte>(ranks, send_of);
+  auto* recv = lowest_of_plain<std::byte>(ranks, recv_of);
+  const bool plain = recv != nullptr && (desc.in_place || send != nullptr);
+  if (plain) {
+    packed_ = std::make_unique<Packed>();
+    PMPI_Comm_rank(comm, &packed_->rank);
+  } else {
+    pack_all(comm, desc);
+    send = packed_->send.data();
+    recv = packed_->recv.data();
+  }
+  Shares& out = packed_->out;
+  Shares& in = packed_->in;
+  for (int rank = 0; rank < ranks; ++rank) {
+    in.add(desc.recv_block(rank).bytes());
+    out.add(desc.in_place ? 0 : desc.send_block(rank).bytes());
+    if (!plain) continue;
+    if (in.bytes.back() > 0)
+      in.at.back() = recv_of(rank).second + recv_of(rank).first->offset - recv;
+    if (out.bytes.back() > 0) {
+      out.at.back() = send_of(rank).second + send_of(rank).first->offset - send;
+    }
   }
   if (!desc.own_block && !desc.in_place) { // the own block stays, whichever side tells of it
     const auto me = static_cast<std::size_t>(packed_->rank);
-    send.bytes[me] = 0;
-    recv.bytes[me] = 0;
+    out.bytes[me] = 0;
+    in.bytes[me] = 0;
   }
   note(PMPI_Ialltoallv_c(
-      desc.in_place ? MPI_IN_PLACE : packed_->send.data(), send.bytes.data(), send.at.data(),
-      MPI_BYTE, packed_->recv.data(), recv.bytes.data(), recv.at.data(), MPI_BYTE, comm,
-      &request_));
+      desc.in_place ? MPI_IN_PLACE : send, out.bytes.data(), out.at.data(), MPI_BYTE, recv,
+      in.bytes.data(), in.at.data(), MPI_BYTE, comm, &request_));
 }
 
 void MpiPath::unpack_all() {

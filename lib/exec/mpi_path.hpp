@@ -48,7 +48,7 @@ class MpiPath {
     std::vector<MPI_Aint> at;
     void add(std::uint64_t more);
   };
-  // Blocks of an exchange, or with gaps, packed one behind the other.
+  // Blocks with gaps, packed one behind the other; of others only the shares, with no ranks.
   struct Packed {
     CollectiveDesc desc;
     int rank = 0;

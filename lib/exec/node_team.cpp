@@ -182,6 +182,12 @@ std::string NodeTeam::refuse(const CollectiveDesc& desc) {
       !desc.of_reduction) {
     return "gather and scatter have no plan over nodes";
   }
+  if (desc.operation == Operation::allgather) {
+    const std::vector<std::uint64_t> blocks = sizes(desc);
+    if (*std::max_element(blocks.begin(), blocks.end()) > limits_.spread_bytes) {
+      return refuse_long("node_spread_bytes", limits_.spread_bytes);
+    }
+  }
   const bool fits = plan_of(desc)->stage_bytes <= limits_.stage_bytes;
   return fits ? "" : "too many ranks for a stage";
 }
