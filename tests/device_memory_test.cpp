@@ -8,6 +8,7 @@
 
 using namespace ferry::test;
 using namespace ferry::core;
+namespace device = ferry::device;
 
 namespace {
 
@@ -117,4 +118,76 @@ TEST_CASE("device memory: a start on a stream needs a plan of a GPU") {
     faults.expect(status.kind == ErrorKind::request, "no error: " + status.cause);
   });
   CHECK(faults.first() == "");
+}
+
+TEST_CASE("device memory: starts of a kernel need a plan of a GPU") {
+  for (const bool makes_plans : {false, true}) {
+    gpu().set_makes_plans(makes_plans);
+    const auto meeting = std::make_shared<Meeting>(2);
+    Faults faults;
+    run_ranks(2, faults, [&](int rank) {
+      const Comm comm = make_comm(meeting, rank, "arming");
+      Operands operands(
+          {Operation::alltoall, false, 0, 64}, rank, 2, Memory::foreign, Memory::foreign);
+      const auto plan = comm->make_plan(on_device(operands.desc(Form::persistent), 2));
+      try {
+        const device::StartHandle handle = comm->arm(*plan, 3);
+        faults.expect(makes_plans, "a plan of the host was armed");
+        faults.expect(handle.first == 1 && handle.starts == 3, "wrong starts");
+        faults.expect(!device::start(handle, 0) && !device::start(handle, 4), "no such start");
+        faults.expect(device::start(handle, 2) && *handle.release == 2, "not released");
+        faults.expect(!device::test_start(handle, 1), "done before it ran");
+      } catch (const Failure& failure) {
+        faults.expect(
+            !makes_plans && failure.status().kind == ErrorKind::request, failure.status().cause);
+      }
+    });
+    CHECK(faults.first() == "");
+  }
+}
+
+namespace {
+
+// What rank 1 brings in place of what fits, and the error of all ranks.
+struct TeamCase {
+  std::uint64_t bytes_of_last = 4096;
+  bool last_on_host = false;
+  ErrorKind expected = ErrorKind::none;
+};
+
+void make_kernel_teams(const TeamCase& c, Faults& faults) {
+  constexpr int kRanks = 3;
+  constexpr std::uint64_t kBytes = 4096;
+  const auto meeting = std::make_shared<Meeting>(kRanks);
+  run_ranks(kRanks, faults, [&](int rank) {
+    const Comm comm = make_comm(meeting, rank, "kernels");
+    std::vector<std::byte> memory(kBytes);
+    const bool last = rank == kRanks - 1;
+    TeamMemory mine;
+    mine.window = last && c.last_on_host ? memory.data() : gpu().lend(memory.data(), kBytes);
+    mine.window_bytes = last ? c.bytes_of_last : kBytes;
+    try {
+      const auto team = comm->make_kernel_team(mine);
+      const device::TeamHandle& handle = team->handle();
+      faults.expect(c.expected == ErrorKind::none, "no error");
+      faults.expect(handle.rank == static_cast<std::uint32_t>(rank), "wrong rank");
+      faults.expect(handle.ranks == kRanks && handle.window_bytes == kBytes, "wrong team");
+      faults.expect(
+          handle.peers[static_cast<std::size_t>(rank)].window == mine.window, "wrong window");
+      faults.expect(team->error().ok(), "an error of nobody");
+    } catch (const Failure& failure) {
+      faults.expect(failure.status().kind == c.expected, failure.status().cause);
+    }
+  });
+}
+
+} // namespace
+
+TEST_CASE("device memory: a team for kernels is made by all ranks or by none") {
+  const TeamCase cases[] = {{}, {64, false, ErrorKind::mismatch}, {4096, true, ErrorKind::buffer}};
+  for (const TeamCase& c : cases) {
+    Faults faults;
+    make_kernel_teams(c, faults);
+    CHECK(faults.first() == "");
+  }
 }

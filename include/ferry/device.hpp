@@ -18,5 +18,6 @@
 #include "device/rma.hpp"
 #include "device/scope.hpp"
 #include "device/signal.hpp"
+#include "device/start.hpp"
 #include "device/team.hpp"
 #include "device/threshold.hpp"

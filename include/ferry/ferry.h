@@ -248,6 +248,36 @@ FERRY_API int ferry_waitall(int count, ferry_request requests[]);
  *  MPI_ERR_REQUEST when it is active. */
 FERRY_API int ferry_request_free(ferry_request* request);
 
+/* ---- for kernels (ferry/device.hpp) ----------------------------------------------------------
+ */
+
+/** A team of ranks whose kernels put into each other's memory. */
+typedef struct ferry_device_team_s* ferry_device_team;
+#define FERRY_DEVICE_TEAM_NULL ((ferry_device_team)0)
+
+/** Collective over the ranks of one machine: kernels of every rank may put into the windows of all,
+ *  from their own window, and from source (NULL and 0: none). Device memory of this rank's GPU,
+ * each within one allocation, window_bytes alike on all ranks; it must live as long as the team. */
+FERRY_API int ferry_device_team_create(
+    MPI_Comm comm, void* window, MPI_Aint window_bytes, const void* source, MPI_Aint source_bytes,
+    ferry_device_team* team);
+/** *handle, of size bytes, becomes the ferry::device::TeamHandle that is passed to kernels by
+ * value. MPI_ERR_ARG when size is not that of this version. */
+FERRY_API int ferry_device_team_handle(ferry_device_team team, void* handle, size_t size);
+/** The error of a packet that was refused, since it leads out of windows and sources: its queue
+ * then stands still. MPI_SUCCESS: there was none so far. */
+FERRY_API int ferry_device_team_check(ferry_device_team team);
+/** Local; sets *team to NULL. No kernel of this rank uses the team any more, and no put of a peer
+ * is on its way: a barrier of the program comes before. */
+FERRY_API int ferry_device_team_free(ferry_device_team* team);
+
+/** Arm `starts` more starts of an inactive persistent handle. *handle, of size bytes, becomes the
+ *  ferry::device::StartHandle through which a kernel makes them, with one store each and without
+ * the host; ferry_start takes the next armed start too. What was armed is started before the handle
+ * is freed, alike on all ranks. MPI_ERR_REQUEST when the handle does not run on a GPU, or has no
+ * such starts (ferry_explain tells how it runs). */
+FERRY_API int ferry_arm(ferry_request request, int starts, void* handle, size_t size);
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 /** Local call: size bytes (page aligned, zeroed) that ranks of this node can map; *(void**)baseptr

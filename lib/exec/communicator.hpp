@@ -45,6 +45,10 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   [[nodiscard]] Status wait(PersistentPlan& plan);
   // On a stream of a GPU's runtime; completion is a matter of that stream.
   [[nodiscard]] Status start_on_stream(PersistentPlan& plan, void* stream);
+  // Starts that a kernel makes. Throws Failure.
+  [[nodiscard]] device::StartHandle arm(PersistentPlan& plan, int starts);
+  // Collective: what kernels of the ranks talk through. Throws Failure alike on all ranks.
+  [[nodiscard]] std::unique_ptr<KernelTeam> make_kernel_team(const TeamMemory& memory);
 
   void serve() override;
   // The MPI communicator is being freed: what is in flight goes on without it.

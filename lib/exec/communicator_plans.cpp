@@ -173,6 +173,12 @@ Status Communicator::start_on_stream(PersistentPlan& plan, void* stream) {
   return plan.start_on_stream(stream);
 }
 
+device::StartHandle Communicator::arm(PersistentPlan& plan, int starts) {
+  const std::lock_guard lock(mutex_);
+  if (!broken_.ok()) throw Failure(broken_);
+  return plan.arm(starts);
+}
+
 void Communicator::drive_plans() {
   std::erase_if(plans_, [this](PersistentPlan* plan) {
     if (plan->progress() == Poll::pending) return false;

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "device/start.hpp"
+#include "device/team.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/wait.hpp"
 #include "lib/schedule/collective.hpp"
 
@@ -44,11 +48,39 @@ class DevicePlan {
   // On a stream of the device's runtime (cudaStream_t, hipStream_t), also while it is captured:
   // what was queued before comes first, what is queued after sees the result.
   virtual void start_on_stream(void* stream) = 0;
+  // Queues starts ahead that a kernel, or start(), releases one by one. Throws Failure.
+  [[nodiscard]] virtual device::StartHandle arm(int /*starts*/) {
+    throw Failure(
+        ErrorKind::request, "this plan has no starts that a kernel can make",
+        "start it with ferry_start or ferry_start_on_stream; ferry_explain tells how it runs");
+  }
   // Of start(): ready when complete or failed; a failure is in status().
   [[nodiscard]] virtual Poll progress() = 0;
   [[nodiscard]] virtual const Status& status() const = 0;
   [[nodiscard]] virtual std::string missing() const = 0; // what it waits for, for people
   [[nodiscard]] virtual std::string explain() const = 0; // "<path>: <why>"
+};
+
+// Device memory of this rank that kernels of a team put to and from.
+struct TeamMemory {
+  void* window = nullptr; // peers put here; as long on all ranks
+  std::uint64_t window_bytes = 0;
+  const void* source = nullptr; // puts may read from here too; null: only from the window
+  std::uint64_t source_bytes = 0;
+};
+
+// What kernels of the ranks of a team talk through.
+class KernelTeam {
+ public:
+  KernelTeam() = default;
+  KernelTeam(const KernelTeam&) = delete;
+  KernelTeam& operator=(const KernelTeam&) = delete;
+  virtual ~KernelTeam() = default;
+
+  // Passed to kernels by value, as long as this lives.
+  [[nodiscard]] virtual const device::TeamHandle& handle() const = 0;
+  // Of the first packet that was refused; its queue stands still.
+  [[nodiscard]] virtual Status error() const = 0;
 };
 
 // A loaded module for one kind of GPU: libferry-nvidia.so, libferry-amd.so. Its only exported
@@ -71,6 +103,13 @@ class DeviceBackend {
   // take part. The team outlives the plan. Throws Failure alike on all ranks.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(
       const CollectiveDesc& desc, DeviceTeam& team) = 0;
+  // Collective over the team, which outlives the result. Throws Failure alike on all ranks.
+  [[nodiscard]] virtual std::unique_ptr<KernelTeam> make_team(
+      const TeamMemory& /*memory*/, DeviceTeam& /*team*/) {
+    throw Failure(
+        ErrorKind::other, "this GPU has no queues that kernels can post to",
+        "use collectives, or start persistent ones on streams");
+  }
   // Lines for `ferry-info --selftest`: what was found, and why not more.
   [[nodiscard]] virtual std::string describe() = 0;
   // Lines for `ferry-info --selftest`: each layer in order, "pass", "fail" or "skip" first, with

@@ -45,6 +45,7 @@ class PersistentPlan {
 
   void start(MPI_Comm comm); // throws Failure: only of device memory
   [[nodiscard]] Status start_on_stream(void* stream);
+  [[nodiscard]] device::StartHandle arm(int starts); // throws Failure
   Poll progress();
   [[nodiscard]] const Status& status() const;
   [[nodiscard]] std::string missing() const;

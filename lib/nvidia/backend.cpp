@@ -10,6 +10,7 @@
 #include "lib/nvidia/driver.hpp"
 #include "lib/nvidia/hip_on_cuda.hpp"
 #include "lib/nvidia/plan.hpp"
+#include "lib/nvidia/proxy_team.hpp"
 
 namespace ferry::nvidia {
 
@@ -89,6 +90,18 @@ std::unique_ptr<core::DevicePlan> Backend::make_plan(
   if (wiring.device >= 0) scope.emplace(wiring.device);
   if (!wiring.staged.empty()) return make_staged_plan(blocks, std::move(wiring), team);
   return make_direct_plan(blocks, std::move(wiring), team);
+}
+
+Proxy& Backend::proxy_of(int device) {
+  const std::lock_guard lock(proxies_mutex_);
+  return proxies_.try_emplace(device, device).first->second;
+}
+
+std::unique_ptr<core::KernelTeam> Backend::make_team(
+    const core::TeamMemory& memory, core::DeviceTeam& team) {
+  // A window that is none is reported to all ranks below.
+  const int device = owns(memory.window) ? device_of(memory.window) : 0;
+  return std::make_unique<ProxyTeam>(team, mappings_, proxy_of(device), memory);
 }
 
 std::string Backend::describe() {

@@ -26,7 +26,7 @@ class DirectPlan final : public StreamPlan {
     }
     fill_args();
     list_lanes();
-    make_sides(lanes_.size() + 1);
+    make_sides(lane_sides() + (has_own_side() ? 1 : 0));
   }
 
   [[nodiscard]] std::string explain() const override {
@@ -133,29 +133,42 @@ class DirectPlan final : public StreamPlan {
     }
   }
 
+  // The first lane goes on the plan's own stream: two waits for events less.
+  [[nodiscard]] std::size_t lane_sides() const { return lanes_.empty() ? 0 : lanes_.size() - 1; }
+  [[nodiscard]] bool has_own_side() const {
+    const bool kernel = args_.own_blocks + args_.push_blocks != 0;
+    return wiring_.row.path == Path::engines && (kernel || args_.own_source != nullptr);
+  }
+
   void enqueue_engines(hipStream_t stream) {
     stream_words_.advance(stream, ready_);
     fork(stream);
-    for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      const Lane& lane = lanes_[i];
-      stream_words_.wait(side(i), {&lane.ready, 1}, {});
-      check_runtime(
-          hipMemcpyAsync(lane.to, lane.from, lane.bytes, hipMemcpyDefault, side(i)),
-          "cudaMemcpyAsync");
-      stream_words_.raise(side(i), {&lane.arrived, 1}, {});
-    }
-    move_own(side(lanes_.size()));
+    for (std::size_t i = 1; i < lanes_.size(); ++i) enqueue_lane(lanes_[i], side(i - 1));
+    if (has_own_side()) move_own(side(lane_sides()));
+    if (!lanes_.empty()) enqueue_lane(lanes_.front(), stream);
     join(stream);
     stream_words_.wait(stream, arrived_, {});
   }
 
-  // On a stream of high priority: the kernels of the program let its workgroups in first.
+  void enqueue_lane(const Lane& lane, hipStream_t stream) {
+    stream_words_.wait(stream, {&lane.ready, 1}, {});
+    check_runtime(
+        hipMemcpyAsync(lane.to, lane.from, lane.bytes, hipMemcpyDefault, stream),
+        "cudaMemcpyAsync");
+    stream_words_.raise(stream, {&lane.arrived, 1}, {});
+  }
+
+  // By a kernel, on a stream of high priority: the kernels of the program let its workgroups in
+  // first, but only when one of theirs ends. By an engine it needs none of them.
   void move_own(hipStream_t stream) {
     launch_push(args_, stream);
     if (args_.own_source == nullptr || args_.own_blocks + args_.push_blocks != 0) return;
+    char* const to = args_.own_target;
+    if (!stream_words_.counted() && copy_beside(to, args_.own_source, args_.own_bytes, stream)) {
+      return;
+    }
     check_runtime(
-        hipMemcpyAsync(
-            args_.own_target, args_.own_source, args_.own_bytes, hipMemcpyDefault, stream),
+        hipMemcpyAsync(to, args_.own_source, args_.own_bytes, hipMemcpyDefault, stream),
         "cudaMemcpyAsync");
   }
 

@@ -38,6 +38,7 @@ Driver look_up_all() {
   look_up(d, d.wait_value, "cuStreamWaitValue64");
   look_up(d, d.batch, "cuStreamBatchMemOp");
   look_up(d, d.fill, "cuMemsetD32Async");
+  look_up(d, d.copy, "cuMemcpyAsync");
   look_up(d, d.uuid, "cuDeviceGetUuid");
   look_up(d, d.retain_handle, "cuMemRetainAllocationHandle");
   look_up(d, d.export_handle, "cuMemExportToShareableHandle");

@@ -19,6 +19,7 @@ struct Driver {
   decltype(&cuStreamWaitValue64) wait_value = nullptr;
   decltype(&cuStreamBatchMemOp) batch = nullptr;
   decltype(&cuMemsetD32Async) fill = nullptr;
+  decltype(&cuMemcpyAsync) copy = nullptr; // less on the way than the runtime's
   decltype(&cuDeviceGetUuid) uuid = nullptr;
   decltype(&cuMemRetainAllocationHandle) retain_handle = nullptr;
   decltype(&cuMemExportToShareableHandle) export_handle = nullptr;

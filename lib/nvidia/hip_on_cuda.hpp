@@ -9,6 +9,7 @@
 #if __has_include(<cuda_runtime_api.h>)
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <utility>
 
 using hipError_t = cudaError_t;
@@ -78,6 +79,24 @@ FERRY_HIP_CALL(EventDestroy)
 FERRY_HIP_CALL(EventRecord)
 FERRY_HIP_CALL(EventQuery)
 FERRY_HIP_CALL(ThreadExchangeStreamCaptureMode)
+
+// A copy within a device by a copy engine and not by its SMs, where the runtime can be asked for
+// that; not while a stream is captured. False: it was not queued.
+inline bool copy_beside(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+#if CUDART_VERSION >= 13000
+  cudaMemcpyAttributes how{};
+  how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  how.flags = cudaMemcpyFlagPreferOverlapWithCompute;
+  std::size_t first = 0;
+  const auto code = cudaMemcpyBatchAsync(&to, &from, &bytes, 1, &how, &first, 1, stream);
+  if (code != cudaSuccess) cudaGetLastError();
+  return code == cudaSuccess;
+#else
+  static_cast<void>(to), static_cast<void>(from), static_cast<void>(bytes);
+  static_cast<void>(stream);
+  return false;
+#endif
+}
 
 #undef FERRY_HIP_CALL
 #undef FERRY_HIP_CALL_AS

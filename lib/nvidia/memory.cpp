@@ -81,25 +81,41 @@ int device_of(const void* pointer) {
   throw Failure(ErrorKind::buffer, fmt::format("{} is on no device", pointer));
 }
 
+namespace {
+
+struct Allocation {
+  std::uint64_t base;
+  std::uint64_t bytes;
+};
+
+Allocation allocation_of(const void* pointer, std::uint64_t bytes) {
+  CUdeviceptr base = 0;
+  std::size_t length = 0;
+  check_driver(driver().address_range(&base, &length, address(pointer)), "cuMemGetAddressRange");
+  if (bytes <= length && address(pointer) - base <= length - bytes) return {base, length};
+  throw Failure(
+      ErrorKind::buffer,
+      fmt::format(
+          "{} bytes at {} reach beyond their allocation of {} bytes", bytes, pointer, length),
+      "use one allocation for a buffer");
+}
+
+} // namespace
+
+void check_range(const void* pointer, std::uint64_t bytes) {
+  static_cast<void>(allocation_of(pointer, bytes));
+}
+
 Exported export_range(
     const void* pointer, std::uint64_t bytes, std::uint64_t process, Descriptor& kept) {
   const Driver& d = driver();
+  const Allocation allocation = allocation_of(pointer, bytes);
   Exported out;
   out.pid = getpid();
   out.process = process;
-  CUdeviceptr base = 0;
-  std::size_t length = 0;
-  check_driver(d.address_range(&base, &length, address(pointer)), "cuMemGetAddressRange");
-  out.base = base;
-  out.bytes = length;
-  out.offset = address(pointer) - base;
-  if (out.offset + bytes > length) {
-    throw Failure(
-        ErrorKind::buffer,
-        fmt::format(
-            "{} bytes at {} reach beyond their allocation of {} bytes", bytes, pointer, length),
-        "use one allocation for a buffer");
-  }
+  out.base = allocation.base;
+  out.bytes = allocation.bytes;
+  out.offset = address(pointer) - allocation.base;
   unsigned long long identity = 0;
   if (!attribute(CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer, identity)) {
     throw Failure(ErrorKind::buffer, fmt::format("{} has no identity", pointer));
@@ -110,7 +126,7 @@ Exported export_range(
   if (legacy != 0) {
     hipIpcMemHandle_t handle;
     static_assert(sizeof handle == sizeof out.handle);
-    void* const start = reinterpret_cast<void*>(base);
+    void* const start = reinterpret_cast<void*>(out.base);
     check_runtime(hipIpcGetMemHandle(&handle, start), "cudaIpcGetMemHandle");
     std::memcpy(out.handle, &handle, sizeof handle);
     out.reach = Reach::direct;
@@ -118,7 +134,7 @@ Exported export_range(
   }
   CUmemGenericAllocationHandle handle = 0;
   check_driver(
-      d.retain_handle(&handle, reinterpret_cast<void*>(base)), "cuMemRetainAllocationHandle");
+      d.retain_handle(&handle, reinterpret_cast<void*>(out.base)), "cuMemRetainAllocationHandle");
   int fd = -1;
   const int code = d.export_handle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   d.release(handle);

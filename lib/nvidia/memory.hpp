@@ -49,6 +49,9 @@ enum class Kind { host, device, managed };
 // The ordinal of the device that holds it.
 [[nodiscard]] int device_of(const void* pointer);
 
+// Throws Failure unless the range lies within one allocation of a device.
+void check_range(const void* pointer, std::uint64_t bytes);
+
 // The range must be device memory. kept holds a descriptor that must stay open until every peer has
 // opened the range. Throws Failure when no other process can reach it.
 [[nodiscard]] Exported export_range(

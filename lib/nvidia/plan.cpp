@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -50,6 +51,7 @@ void StreamPlan::make_sides(std::size_t number) {
 }
 
 void StreamPlan::fork(hipStream_t stream) {
+  if (queues_->sides.empty()) return;
   check_runtime(hipEventRecord(queues_->forked.get(), stream), "cudaEventRecord");
   for (const Stream& side : queues_->sides) {
     check_runtime(hipStreamWaitEvent(side.get(), queues_->forked.get(), 0), "cudaStreamWaitEvent");
@@ -68,6 +70,7 @@ void StreamPlan::start() {
   if (!status_.ok()) return;
   try {
     const DeviceScope scope(wiring_.device);
+    note_released();
     if (started_ < armed_) {
       device::store_release(&queues_->control->release, ++started_);
       return;
@@ -77,7 +80,8 @@ void StreamPlan::start() {
     enqueue(queues_->own.get());
     ++started_;
     armed_ = started_;
-    StreamWords::write(queues_->own.get(), &queues_->control->done, started_);
+    std::uint64_t* const done = &queues_->control->done;
+    StreamWords::write(queues_->own.get(), {&done, 1}, started_);
   } catch (const core::Failure& failure) {
     fail(failure.status());
   }
@@ -91,19 +95,41 @@ void StreamPlan::follow_default_stream() {
       hipStreamWaitEvent(queues_->own.get(), queues_->forked.get(), 0), "cudaStreamWaitEvent");
 }
 
-void StreamPlan::arm(int starts) {
+// Kernels release starts that the host has not counted yet.
+void StreamPlan::note_released() {
+  started_ = std::max(started_, device::load_acquire(&queues_->control->release));
+}
+
+device::StartHandle StreamPlan::arm(int starts) {
+  if (!status_.ok()) throw core::Failure(status_);
   const DeviceScope scope(wiring_.device);
   const hipStream_t stream = queues_->own.get();
+  if (queues_->done.get() == nullptr) queues_->done = DeviceBlock(sizeof(std::uint64_t));
+  auto* const seen = queues_->done.at<std::uint64_t>(0);
+  std::uint64_t* const words[] = {seen, &queues_->control->done};
+  const std::uint64_t first = armed_ + 1;
   for (int i = 0; i < starts; ++i) {
     StreamWords::wait_for(stream, &queues_->control->release, armed_ + 1);
     stream_words_.begin(false);
     enqueue(stream);
-    StreamWords::write(stream, &queues_->control->done, ++armed_);
+    StreamWords::write(stream, words, ++armed_);
   }
+  device::StartHandle handle;
+  handle.release = &queues_->control->release;
+  handle.done = seen;
+  handle.first = first;
+  handle.starts = static_cast<std::uint64_t>(starts);
+  return handle;
 }
 
 void StreamPlan::start_on_stream(void* stream) {
   if (!status_.ok()) throw core::Failure(status_);
+  note_released();
+  if (started_ < armed_) {
+    throw core::Failure(
+        core::ErrorKind::request, "starts of the handle that were armed are not all made",
+        "make them before a start on a stream");
+  }
   const DeviceScope scope(wiring_.device);
   auto* const target = static_cast<hipStream_t>(stream);
   hipStreamCaptureStatus capture = hipStreamCaptureStatusNone;

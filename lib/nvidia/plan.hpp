@@ -25,10 +25,8 @@ class StreamPlan : public core::DevicePlan {
   [[nodiscard]] const core::Status& status() const final { return status_; }
   [[nodiscard]] std::string missing() const final;
 
-  // Queues `starts` starts ahead. A kernel, or the host, lets the n-th start of this plan run by
-  // raising words().release to n, and sees it complete when words().done is n.
-  void arm(int starts);
-  [[nodiscard]] ControlWords* words() const { return queues_->control.get(); }
+  // On a stream of the plan, each behind a wait for the word of the handle.
+  [[nodiscard]] device::StartHandle arm(int starts) final;
 
  protected:
   // Queues one start on the stream; what it forks off joins the stream again.
@@ -49,6 +47,7 @@ class StreamPlan : public core::DevicePlan {
   // What queued work uses beside the wiring.
   struct Queues {
     Control control;
+    DeviceBlock done; // the word of control for kernels, which look at device memory sooner
     std::vector<Stream> sides;
     std::vector<Event> ended; // of each side
     Event forked;
@@ -57,6 +56,7 @@ class StreamPlan : public core::DevicePlan {
   };
 
   void follow_default_stream();
+  void note_released();
   [[nodiscard]] bool busy() const;
   [[nodiscard]] bool look_after_stream();
   void settle();

@@ -25,20 +25,12 @@ constexpr std::chrono::microseconds kFirstNap{20};
 constexpr std::chrono::microseconds kLongestNap{500};
 constexpr std::size_t kLine = 64;
 
-template <class T>
-T* pointer(std::uint64_t address) {
-  return reinterpret_cast<T*>(address);
-}
-
 // Words are gathered: one call of the driver takes many.
 class DeviceCommandStream final : public CommandStream {
  public:
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
     submit();
-    check_runtime(
-        hipMemcpyAsync(
-            pointer<void>(to), pointer<void>(from), bytes, hipMemcpyDefault, stream_.get()),
-        "cudaMemcpyAsync");
+    check_driver(driver().copy(to, from, bytes, stream_.get()), "cuMemcpyAsync");
   }
   void fill(std::uint64_t to, std::uint32_t pattern, std::uint64_t bytes) override {
     submit();
@@ -97,7 +89,7 @@ std::unique_ptr<CommandStream> make_command_stream() {
 
 ProxyRing::ProxyRing(std::size_t bytes, core::WindowSet windows)
     : words_(4 * kLine), windows_(std::move(windows)), stream_(make_command_stream()) {
-  const std::size_t total = bytes + 2 * kLine;
+  const std::size_t total = bytes + kLine;
   check_runtime(
       hipHostMalloc(&host_, total, hipHostMallocMapped | hipHostMallocPortable), "cudaHostAlloc");
   std::memset(host_, 0, total);
@@ -105,7 +97,7 @@ ProxyRing::ProxyRing(std::size_t bytes, core::WindowSet windows)
   handle_.base = reinterpret_cast<std::uint32_t*>(base);
   handle_.bytes = bytes;
   handle_.wptr = reinterpret_cast<std::uint64_t*>(base + bytes);
-  handle_.doorbell = reinterpret_cast<std::uint64_t*>(base + bytes + kLine);
+  handle_.doorbell = handle_.wptr; // the translator looks at no other
   handle_.rptr = words_.at<std::uint64_t>(0);
   handle_.reserved = words_.at<std::uint64_t>(kLine);
   handle_.rptr_hint = words_.at<std::uint64_t>(2 * kLine);
@@ -118,7 +110,7 @@ ProxyRing::~ProxyRing() {
 }
 
 core::Status ProxyRing::error() const {
-  return failed_.load(std::memory_order_acquire) ? translator_->error() : core::Status{};
+  return failed_.load(std::memory_order_acquire) ? broken_ : core::Status{};
 }
 
 Proxy::Proxy(int device) : device_(device) {
@@ -141,15 +133,23 @@ void Proxy::remove(ProxyRing& ring) {
 // One turn of each ring. True: packets came.
 bool Proxy::look() {
   bool moved = false;
-  for (ProxyRing* ring : rings_) {
-    if (ring->failed_.load(std::memory_order_relaxed)) continue;
-    const Translator::State state = ring->translator_->advance(*ring->stream_, kTurn);
-    moved = moved || state == Translator::State::moved;
-    if (state != Translator::State::failed) continue;
-    ring->failed_.store(true, std::memory_order_release);
-    std::fprintf(stderr, "ferry: %s\n", ring->translator_->error().cause.c_str());
-  }
+  for (ProxyRing* ring : rings_) moved = look_at(*ring) || moved;
   return moved;
+}
+
+// A ring that failed stands still; others go on.
+bool Proxy::look_at(ProxyRing& ring) {
+  if (ring.failed_.load(std::memory_order_relaxed)) return false;
+  try {
+    const Translator::State state = ring.translator_->advance(*ring.stream_, kTurn);
+    if (state != Translator::State::failed) return state == Translator::State::moved;
+    ring.broken_ = ring.translator_->error();
+  } catch (const core::Failure& failure) {
+    ring.broken_ = failure.status();
+  }
+  std::fprintf(stderr, "ferry: %s\n", ring.broken_.cause.c_str());
+  ring.failed_.store(true, std::memory_order_release);
+  return false;
 }
 
 void Proxy::run(const std::stop_token& stop) {
@@ -161,13 +161,7 @@ void Proxy::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   for (; changed_.wait(lock, stop, [this] { return !rings_.empty(); });) {
     if (stop.stop_requested()) return;
-    bool moved = false;
-    try {
-      moved = look();
-    } catch (const core::Failure& failure) {
-      std::fprintf(stderr, "ferry: %s\n", failure.status().cause.c_str());
-      return;
-    }
+    const bool moved = look();
     const double now = core::now_seconds();
     if (moved) {
       last = now;

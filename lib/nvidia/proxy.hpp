@@ -35,6 +35,7 @@ class ProxyRing {
   core::WindowSet windows_;
   std::unique_ptr<Translator> translator_;
   std::unique_ptr<CommandStream> stream_;
+  core::Status broken_; // written before failed_
   std::atomic<bool> failed_{false};
 };
 
@@ -53,6 +54,7 @@ class Proxy {
  private:
   void run(const std::stop_token& stop);
   [[nodiscard]] bool look();
+  [[nodiscard]] static bool look_at(ProxyRing& ring);
 
   const int device_;
   std::mutex mutex_;

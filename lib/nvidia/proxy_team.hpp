@@ -1,41 +1,67 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "device/team.hpp"
 #include "lib/exec/device_backend.hpp"
+#include "lib/nvidia/agreement.hpp"
 #include "lib/nvidia/memory.hpp"
+#include "lib/nvidia/owners.hpp"
 #include "lib/nvidia/proxy.hpp"
 
 namespace ferry::nvidia {
 
 // The device API's team of ranks with GPUs: kernels post puts and signals to rings that a proxy
-// drives. Windows are device memory of the program, alike in size on all ranks.
-class ProxyTeam {
+// drives.
+class ProxyTeam final : public core::KernelTeam {
  public:
-  // Collective. The window's memory is reachable by peers (see export_range()); `sources` is memory
-  // of this rank that packets may read beside the window. Throws Failure.
+  // Collective. The proxy is that of the window's device, and outlives this. Throws Failure alike
+  // on all ranks.
   ProxyTeam(
-      core::DeviceTeam& team, MappingCache& cache, Proxy& proxy, void* window,
-      std::uint64_t window_bytes, const void* sources, std::uint64_t source_bytes,
-      std::uint64_t process);
-  ~ProxyTeam();
-  ProxyTeam(const ProxyTeam&) = delete;
-  ProxyTeam& operator=(const ProxyTeam&) = delete;
+      core::DeviceTeam& team, MappingCache& cache, Proxy& proxy, const core::TeamMemory& memory);
+  ~ProxyTeam() override;
 
-  // For kernels; by value.
-  [[nodiscard]] const device::TeamHandle& handle() const { return handle_; }
-  [[nodiscard]] core::Status error() const; // of the first ring that failed
+  [[nodiscard]] const device::TeamHandle& handle() const override { return handle_; }
+  [[nodiscard]] core::Status error() const override;
 
  private:
+  // What a rank tells of its memory. Sent as bytes.
+  struct Offer {
+    Exported window;
+    Exported words;
+    Trouble trouble;
+  };
+
+  void provide(const core::TeamMemory& memory, Offer& offer);
+  void reach_peers(const core::TeamMemory& memory, MappingCache& cache);
+  void add_ring(const core::TeamMemory& memory, device::PeerHandle& peer);
+  void fill_handle(const core::TeamMemory& memory);
+  // Of the words: signals, counts, landed, one settled word a peer, handles.
+  [[nodiscard]] std::uint64_t signal_bytes() const { return device::signal_words(ranks_) * 8; }
+  [[nodiscard]] std::uint64_t landed_at() const {
+    return signal_bytes() + device::count_words(ranks_) * 8;
+  }
+  [[nodiscard]] std::uint64_t settled_at() const { return landed_at() + 64; }
+  [[nodiscard]] std::uint64_t peers_at() const { return settled_at() + ranks_ * 64; }
+  [[nodiscard]] std::uint64_t all_bytes() const {
+    return peers_at() + ranks_ * sizeof(device::PeerHandle);
+  }
+
   Proxy& proxy_;
-  std::vector<std::unique_ptr<ProxyRing>> rings_;
-  std::vector<std::shared_ptr<Mapping>> mappings_;
-  DeviceBlock words_; // signals, counts, landed, settled, and the peers' handles
+  const std::uint64_t rank_;
+  const std::uint64_t ranks_;
+  int device_ = -1;
+  std::vector<Offer> offers_;
+  std::vector<device::PeerHandle> peers_;
   Descriptor window_descriptor_;
   Descriptor words_descriptor_;
+  std::vector<std::shared_ptr<Mapping>> mappings_;
+  DeviceBlock words_;
+  std::vector<std::unique_ptr<ProxyRing>> rings_;
+  std::size_t driven_ = 0; // rings that the proxy knows
   device::TeamHandle handle_;
 };
 

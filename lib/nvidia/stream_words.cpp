@@ -104,8 +104,10 @@ void StreamWords::wait_for(hipStream_t stream, const std::uint64_t* word, std::u
   submit(stream, operations);
 }
 
-void StreamWords::write(hipStream_t stream, std::uint64_t* word, std::uint64_t value) {
-  std::vector<CUstreamBatchMemOpParams> operations{write_operation(word, value)};
+void StreamWords::write(
+    hipStream_t stream, std::span<std::uint64_t* const> words, std::uint64_t value) {
+  std::vector<CUstreamBatchMemOpParams> operations;
+  for (std::uint64_t* word : words) operations.push_back(write_operation(word, value));
   submit(stream, operations);
 }
 

@@ -36,7 +36,7 @@ class StreamWords {
 
   // Without any plan: memory operations with a value that the host knows.
   static void wait_for(hipStream_t stream, const std::uint64_t* word, std::uint64_t value);
-  static void write(hipStream_t stream, std::uint64_t* word, std::uint64_t value);
+  static void write(hipStream_t stream, std::span<std::uint64_t* const> words, std::uint64_t value);
 
  private:
   void gate(

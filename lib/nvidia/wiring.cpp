@@ -2,14 +2,12 @@
 #include "lib/nvidia/wiring.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <random>
 
 #include "lib/base/error.hpp"
+#include "lib/nvidia/agreement.hpp"
 #include "lib/nvidia/check.hpp"
 #include "lib/nvidia/driver.hpp"
 #include "lib/nvidia/hip_on_cuda.hpp"
@@ -24,18 +22,8 @@ using core::Failure;
 constexpr std::uint64_t kChunk = std::uint64_t{1} << 20; // of the path through host memory
 constexpr std::uint64_t kSlotDepth = 2; // of pairs that both send
 constexpr std::uint64_t kOneSidedDepth = 4; // who only sends may run this far ahead
-
-struct Trouble {
-  std::uint32_t kind = 0;
-  char cause[240] = {};
-  char remedy[240] = {};
-
-  void set(const core::Status& status) {
-    kind = static_cast<std::uint32_t>(status.kind);
-    std::snprintf(cause, sizeof cause, "%s", status.cause.c_str());
-    std::snprintf(remedy, sizeof remedy, "%s", status.remedy.c_str());
-  }
-};
+constexpr std::uint64_t kShortDepth = 8; // of short blocks, whose slots take little room
+constexpr std::uint64_t kShort = 256 * 1024;
 
 // What a rank tells of its memory. Sent as bytes.
 struct Offer {
@@ -47,25 +35,6 @@ struct Offer {
   char unreachable[160]; // why
   Trouble trouble;
 };
-
-// A number that no other process has.
-std::uint64_t process_number() {
-  static const std::uint64_t number = [] {
-    std::random_device random;
-    return std::uint64_t{random()} << 32 | (random() ^ static_cast<std::uint32_t>(getpid()));
-  }();
-  return number;
-}
-
-// The first trouble of any rank becomes the error of all.
-void agree(const std::vector<Trouble>& troubles) {
-  for (std::size_t rank = 0; rank < troubles.size(); ++rank) {
-    const Trouble& t = troubles[rank];
-    if (t.kind == 0) continue;
-    throw Failure(
-        static_cast<ErrorKind>(t.kind), fmt::format("rank {}: {}", rank, t.cause), t.remedy);
-  }
-}
 
 void check_description(const core::CollectiveDesc& desc, int ranks) {
   if (desc.reduction != nullptr) {
@@ -87,9 +56,7 @@ class Wirer {
  public:
   Wirer(
       const Blocks& blocks, core::DeviceTeam& team, MappingCache& cache, std::span<const Row> rows)
-      : blocks_(blocks), team_(team), cache_(cache), rows_(rows) {
-    depth_ = blocks.one_sided() ? kOneSidedDepth : kSlotDepth;
-  }
+      : blocks_(blocks), team_(team), cache_(cache), rows_(rows) {}
 
   Wiring run() {
     exchange_sizes();
@@ -116,20 +83,6 @@ class Wirer {
     const std::uint64_t first = epochs_offset() + (kMaxBlocks + 8) * sizeof(std::uint64_t);
     return (first + kLineUnit - 1) / kLineUnit * kLineUnit +
            static_cast<std::uint64_t>(writer) * depth_ * wiring_.slot_bytes;
-  }
-
-  // What can go wrong on one rank becomes part of what it tells.
-  template <class Step>
-  static Trouble attempt(Step&& step) {
-    Trouble trouble;
-    try {
-      step();
-    } catch (const Failure& failure) {
-      trouble.set(failure.status());
-    } catch (const std::exception& error) {
-      trouble.set({ErrorKind::no_memory, error.what(), {}});
-    }
-    return trouble;
   }
 
   void exchange_sizes() {
@@ -159,6 +112,7 @@ class Wirer {
     team_.allgather(sides.data(), sides.size() * sizeof sides[0], traffic_.data());
     traffic_.check();
     wiring_.largest = traffic_.largest();
+    if (blocks_.one_sided()) depth_ = wiring_.largest <= kShort ? kShortDepth : kOneSidedDepth;
     wiring_.row = choose(rows_, blocks_.desc.operation, wiring_.largest);
     const Path path = wiring_.row.path;
     const std::uint64_t data = path == Path::words ? kWordData : kLineData;
@@ -364,7 +318,7 @@ class Wirer {
   std::vector<Offer> offers_;
   Descriptor arena_descriptor_;
   Descriptor receive_descriptor_;
-  std::uint64_t depth_ = 0;
+  std::uint64_t depth_ = kSlotDepth;
   Wiring wiring_;
 };
 

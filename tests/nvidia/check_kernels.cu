@@ -47,10 +47,9 @@ __device__ std::uint64_t nanoseconds() {
 
 __global__ void release_starts(Releases r) {
   const std::uint64_t begin = nanoseconds();
-  for (int i = 0; i < r.starts; ++i) {
-    const std::uint64_t start = r.first + i;
-    device::store_release(&r.words->release, start);
-    if (!device::wait_signal(&r.words->done, start, device::Attempts(std::uint64_t{1} << 24))) {
+  const device::Attempts patience(std::uint64_t{1} << 24);
+  for (std::uint64_t n = 1; n <= r.starts.starts; ++n) {
+    if (!device::start(r.starts, n) || !device::wait_start(r.starts, n, patience)) {
       ++*r.given_up;
       return;
     }

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "device/start.hpp"
 #include "device/team.hpp"
 #include "lib/nvidia/handles.hpp"
-#include "lib/nvidia/owners.hpp"
 
 namespace ferry::test {
 
@@ -23,12 +23,9 @@ struct Rounds {
 void launch_fill(const Rounds& rounds, hipStream_t stream);
 void launch_check(const Rounds& rounds, hipStream_t stream);
 
-// One thread: fill is left out; releases start `first`, waits until it is done, and so on, `starts`
-// times. *nanoseconds gets the time of all.
+// One thread: makes a start, waits until it is done, and so on. *nanoseconds gets the time of all.
 struct Releases {
-  nvidia::ControlWords* words;
-  std::uint64_t first;
-  int starts;
+  device::StartHandle starts;
   std::uint64_t* nanoseconds;
   std::uint64_t* given_up; // counts
 };

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "lib/nvidia/backend.hpp"
 #include "lib/nvidia/check.hpp"
-#include "lib/nvidia/driver.hpp"
 #include "lib/nvidia/hip_on_cuda.hpp"
-#include "lib/nvidia/proxy_team.hpp"
+#include "lib/nvidia/owners.hpp"
 #include "tests/nvidia/check_kernels.hpp"
 #include "tests/nvidia/process_team.hpp"
 
@@ -29,16 +29,13 @@ int exchange(ProcessTeam& team, const Size& size) {
   check_runtime(hipGetDeviceCount(&devices), "cudaGetDeviceCount");
   const int device = team.rank() % devices;
   check_runtime(hipSetDevice(device), "cudaSetDevice");
-  nvidia::check_driver(nvidia::driver().init(0), "cuInit");
   const std::uint64_t bytes = 2 * size.words * sizeof(std::uint64_t);
   const nvidia::DeviceBlock window(bytes);
   const nvidia::DeviceBlock source(bytes);
   const nvidia::DeviceBlock counts(64);
-  nvidia::MappingCache cache;
-  nvidia::Proxy proxy(device);
-  const auto process = static_cast<std::uint64_t>(team.rank()) + 1;
-  const nvidia::ProxyTeam handles(
-      team, cache, proxy, window.get(), bytes, source.get(), bytes, process);
+  nvidia::Backend backend;
+  const auto made = backend.make_team({window.get(), bytes, source.get(), bytes}, team);
+  const core::KernelTeam& handles = *made;
   const nvidia::Stream stream;
   team.barrier();
   launch_puts(

@@ -10,7 +10,6 @@
 #include "lib/nvidia/backend.hpp"
 #include "lib/nvidia/check.hpp"
 #include "lib/nvidia/hip_on_cuda.hpp"
-#include "lib/nvidia/plan.hpp"
 #include "tests/nvidia/check_kernels.hpp"
 #include "tests/nvidia/exchange.hpp"
 
@@ -149,10 +148,9 @@ int run_graph(Rig& rig, const Setting& setting) {
 }
 
 int run_armed(Rig& rig, const Setting& setting) {
-  auto& plan = dynamic_cast<nvidia::StreamPlan&>(rig.plan());
-  plan.arm(setting.rounds);
+  const device::StartHandle starts = rig.plan().arm(setting.rounds);
   rig.fill();
-  launch_releases({plan.words(), 1, setting.rounds, rig.counter(2), rig.counter(3)}, rig.stream());
+  launch_releases({starts, rig.counter(2), rig.counter(3)}, rig.stream());
   rig.check();
   if (report(rig.result(1)) != 0) return 1;
   std::uint64_t seen[2] = {};

@@ -96,17 +96,16 @@ std::vector<Row> candidates(Operation operation, std::uint64_t bytes) {
     if (fits && bytes >= 16 * kKiB) rows.push_back({operation, 0, Path::lines, blocks, 0, 0, 0});
   }
   if (bytes >= 512 * kKiB && bytes <= 64 * kMiB) {
-    for (const int blocks : {32, 64, 96}) {
+    for (const int blocks : {32, 64, 96, 128}) {
       rows.push_back({operation, 0, Path::push, blocks, own ? 64 : 0, 100, 0});
     }
   }
   if (bytes >= 4 * kMiB) {
-    for (const int percent : {0, 5, 10, 20, 40, 60}) {
-      const int blocks = percent < 40 ? 16 : 48;
-      rows.push_back({operation, 0, Path::engines, blocks, own ? 64 : 0, percent, 1});
+    for (const int percent : {5, 10, 20, 60, 70, 80, 90}) {
+      const int blocks = percent < 40 ? 16 : 64;
+      rows.push_back({operation, 0, Path::engines, blocks, own ? 32 : 0, percent, 1});
     }
-    rows.push_back({operation, 0, Path::engines, 16, own ? 32 : 0, 0, 1});
-    rows.push_back({operation, 0, Path::engines, 16, own ? 32 : 0, 10, 1});
+    for (const int lanes : {1, 2}) rows.push_back({operation, 0, Path::engines, 0, 0, 0, lanes});
   }
   return rows;
 }

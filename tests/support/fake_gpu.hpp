@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "lib/base/error.hpp"
 #include "lib/exec/device_backend.hpp"
@@ -42,6 +43,8 @@ class FakeGpu final : public core::DeviceBackend {
   }
   [[nodiscard]] std::unique_ptr<core::DevicePlan> make_plan(
       const core::CollectiveDesc& desc, core::DeviceTeam& team) override;
+  [[nodiscard]] std::unique_ptr<core::KernelTeam> make_team(
+      const core::TeamMemory& memory, core::DeviceTeam& team) override;
   [[nodiscard]] std::string describe() override { return "a fake GPU"; }
   [[nodiscard]] int copies() const { return copies_; }
 
@@ -84,6 +87,14 @@ class FakePlan final : public core::DevicePlan {
     counter(team_.rank()).store(next, std::memory_order_release);
   }
   void start_on_stream(void*) override { start(); }
+  [[nodiscard]] device::StartHandle arm(int starts) override {
+    device::StartHandle handle;
+    handle.release = &released_;
+    handle.done = &epoch_;
+    handle.first = epoch_ + 1;
+    handle.starts = static_cast<std::uint64_t>(starts);
+    return handle;
+  }
   [[nodiscard]] core::Poll progress() override {
     for (int rank = 0; rank < team_.ranks(); ++rank) {
       if (counter(rank).load(std::memory_order_acquire) < epoch_) return core::Poll::pending;
@@ -115,8 +126,37 @@ class FakePlan final : public core::DevicePlan {
   core::DeviceTeam& team_;
   std::uint64_t half_;
   std::uint64_t epoch_ = 0;
+  std::uint64_t released_ = 0;
   core::Status status_;
 };
+
+// Handles that name the windows of all ranks; no engine is behind them.
+class FakeTeam final : public core::KernelTeam {
+ public:
+  FakeTeam(const core::TeamMemory& memory, core::DeviceTeam& team)
+      : windows_(static_cast<std::size_t>(team.ranks())), peers_(windows_.size()) {
+    team.allgather(&memory.window, sizeof memory.window, windows_.data());
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      peers_[i].window = static_cast<char*>(windows_[i]);
+    }
+    handle_.rank = static_cast<std::uint32_t>(team.rank());
+    handle_.ranks = static_cast<std::uint32_t>(team.ranks());
+    handle_.peers = peers_.data();
+    handle_.window_bytes = memory.window_bytes;
+  }
+  [[nodiscard]] const device::TeamHandle& handle() const override { return handle_; }
+  [[nodiscard]] core::Status error() const override { return {}; }
+
+ private:
+  std::vector<void*> windows_;
+  std::vector<device::PeerHandle> peers_;
+  device::TeamHandle handle_;
+};
+
+inline std::unique_ptr<core::KernelTeam> FakeGpu::make_team(
+    const core::TeamMemory& memory, core::DeviceTeam& team) {
+  return std::make_unique<FakeTeam>(memory, team);
+}
 
 inline std::unique_ptr<core::DevicePlan> FakeGpu::make_plan(
     const core::CollectiveDesc& desc, core::DeviceTeam& team) {
