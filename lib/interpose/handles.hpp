@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
+
 #include "include/ferry/ferry.h"
 #include "lib/interpose/next.hpp"
 #include "lib/interpose/token.hpp"
@@ -11,12 +13,22 @@
   FERRY_HANDLE_ENTRY(symbol, #symbol, parameters, arguments, ours) \
   FERRY_HANDLE_ENTRY(P##symbol, #symbol, parameters, arguments, ours)
 
+// The short way holds two looks and a jump, so what is behind it stands in a function of its own.
 #define FERRY_HANDLE_ENTRY(symbol, name, parameters, arguments, ours) \
-  extern "C" FERRY_API int symbol parameters {                        \
+  namespace {                                                         \
+  constinit std::atomic<decltype(&symbol)> next_##symbol{nullptr};    \
+  [[gnu::noinline]] int beside_tokens_##symbol parameters {           \
     FERRY_NEXT(symbol);                                               \
-    if (!ferry::interpose::any_token()) [[likely]]                    \
-      return next arguments;                                          \
+    next_##symbol.store(next, std::memory_order_relaxed);             \
+    if (!ferry::interpose::any_token()) return next arguments;        \
     return ours(next, name, FERRY_UNPACK arguments);                  \
+  }                                                                   \
+  }                                                                   \
+  extern "C" FERRY_API int symbol parameters {                        \
+    const auto next = next_##symbol.load(std::memory_order_relaxed);  \
+    if (next != nullptr && !ferry::interpose::any_token()) [[likely]] \
+      return next arguments;                                          \
+    return beside_tokens_##symbol arguments;                          \
   }
 
 #define FERRY_UNPACK(...) __VA_ARGS__

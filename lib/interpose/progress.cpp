@@ -57,13 +57,27 @@ bool many_threads() {
 
 extern "C" FERRY_API unsigned ucp_worker_progress(void* worker);
 
-unsigned ucp_worker_progress(void* worker) {
+namespace {
+
+constinit std::atomic<decltype(&ucp_worker_progress)> next_progress{nullptr};
+
+[[gnu::noinline]] unsigned progress_and_serve(void* worker) {
   using namespace ferry::interpose;
   static const auto next = find_next<decltype(&ucp_worker_progress)>("ucp_worker_progress");
+  next_progress.store(next, std::memory_order_relaxed);
   const unsigned done = next(worker);
-  if (token_counts.started.load(std::memory_order_relaxed) == 0) [[likely]]
-    return done;
+  if (token_counts.started.load(std::memory_order_relaxed) == 0) return done;
   seen.store(true, std::memory_order_relaxed);
   serve();
   return done;
+}
+
+} // namespace
+
+unsigned ucp_worker_progress(void* worker) {
+  const auto next = next_progress.load(std::memory_order_relaxed);
+  const int started = ferry::interpose::token_counts.started.load(std::memory_order_relaxed);
+  if (next != nullptr && started == 0) [[likely]]
+    return next(worker);
+  return progress_and_serve(worker);
 }

@@ -43,7 +43,7 @@ class Table {
     token_counts.alive.fetch_sub(1, std::memory_order_relaxed);
     return token;
   }
-  // Operations that were freed while they were started.
+  // Operations that were freed while they were started, or that got no request.
   void add_orphan(std::unique_ptr<ferry_request_s> operation) {
     const std::unique_lock lock(mutex_);
     orphans_.push_back(std::move(operation));
@@ -191,12 +191,13 @@ MPI_Request make_token(ferry_request operation, const core::Call& call) {
   if (call.form == core::Form::persistent) {
     request = handle_pool().take(call.comm);
   } else {
-    check(
-        PMPIX_Grequest_start(
-            query, release, refuse_cancel, poll, wait_for_all, token.get(), &request),
-        "MPIX_Grequest_start");
     token_counts.started.fetch_add(1, std::memory_order_relaxed);
     note_start();
+    const int code = PMPIX_Grequest_start(
+        query, release, refuse_cancel, poll, wait_for_all, token.get(), &request);
+    // The operation is under way, with peers in it: it ends out of sight.
+    if (code != MPI_SUCCESS) table().add_orphan(std::move(token->operation));
+    check(code, "MPIX_Grequest_start");
   }
   token->request = request;
   table().insert(std::move(token));

@@ -110,7 +110,11 @@ void Side::place_with_types(Dice& dice, const Spread& spread) {
     if (elements > 0 && elements <= kWholeUpTo && dice.one_in(2)) unit = elements;
     const bool nothing = spread.empty_types && elements == 0 && dice.one_in(2);
     const std::int64_t columns = elements < kWholeUpTo ? elements / unit + 1 : 0;
-    types_[i] = nothing ? spell_nothing(dice) : spell(dice, spread.basic, unit, columns);
+    // A type that is none stands beside a count of 0.
+    const bool null = elements == 0 && !nothing && dice.one_in(2);
+    if (!null) {
+      types_[i] = nothing ? spell_nothing(dice) : spell(dice, spread.basic, unit, columns);
+    }
     Block& block = blocks_[i];
     block = {i, nothing ? 2 : elements / unit, 0};
     std::int64_t low = 0;

@@ -189,6 +189,41 @@ Spelled hindexed(Dice& dice, const Spelled& part, std::int64_t count) {
   return adopt(type, placed(part, elements));
 }
 
+// The share of one of up to three processes of an array with one or two rows, whose columns are
+// dealt out in blocks or in turn.
+Spelled distributed(Dice& dice, const Spelled& part, std::int64_t count) {
+  const std::int64_t rows = count % 2 == 0 ? 2 : 1;
+  const std::int64_t columns = count / rows;
+  const std::int64_t processes = dice.between(1, 3);
+  const std::int64_t rank = dice.between(0, processes - 1);
+  const bool cyclic = dice.one_in(2);
+  const std::int64_t block = cyclic ? dice.between(1, 3) : columns;
+  std::vector<std::int64_t> mine;
+  std::int64_t width = 0;
+  for (; static_cast<std::int64_t>(mine.size()) < columns; ++width) {
+    if (width / block % processes == rank) mine.push_back(width);
+  }
+  if (!cyclic) width = processes * block;
+  int sizes[] = {static_cast<int>(rows), static_cast<int>(width)};
+  int kinds[] = {MPI_DISTRIBUTE_NONE, cyclic ? MPI_DISTRIBUTE_CYCLIC : MPI_DISTRIBUTE_BLOCK};
+  int blocks[] = {MPI_DISTRIBUTE_DFLT_DARG, static_cast<int>(block)};
+  int grid[] = {1, static_cast<int>(processes)};
+  const bool fortran = dice.one_in(2);
+  if (fortran) {
+    for (int* pair : {sizes, kinds, blocks, grid}) std::swap(pair[0], pair[1]);
+  }
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  const int order = fortran ? MPI_ORDER_FORTRAN : MPI_ORDER_C;
+  MPI_Type_create_darray(
+      static_cast<int>(processes), static_cast<int>(rank), 2, sizes, kinds, blocks, grid, order,
+      part.type, &type);
+  std::vector<MPI_Aint> displs;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (const std::int64_t at : mine) displs.push_back((row * width + at) * part.extent);
+  }
+  return adopt(type, placed(part, displs));
+}
+
 Spelled column(const Spelled& part, std::int64_t count, std::int64_t columns) {
   MPI_Datatype strided = MPI_DATATYPE_NULL;
   MPI_Datatype type = MPI_DATATYPE_NULL;
@@ -199,7 +234,7 @@ Spelled column(const Spelled& part, std::int64_t count, std::int64_t columns) {
 }
 
 Spelled compose(Dice& dice, const Spelled& part, std::int64_t count, std::int64_t columns) {
-  switch (dice.between(columns > 0 ? 0 : 1, 8)) {
+  switch (dice.between(columns > 0 ? 0 : 1, 9)) {
     case 0:
       return column(part, count, columns);
     case 1:
@@ -216,6 +251,8 @@ Spelled compose(Dice& dice, const Spelled& part, std::int64_t count, std::int64_
       return indexed(dice, part, count);
     case 7:
       return hindexed(dice, part, count);
+    case 8:
+      return distributed(dice, part, count);
     default:
       break;
   }
