@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The short way of a blocking call: where nothing else is under way on the communicator, it is
 // begun and looked at without a detour over the queue, as long as spinning pays.
+#include <algorithm>
 #include <mutex>
 
 #include "device/platform.hpp"
@@ -15,8 +16,10 @@ bool Communicator::idle() const {
 
 void Communicator::look_closely(LaneOp& op) {
   constexpr int kEagerLooks = 16; // a pause takes longer than a line needs from core to core
+  const int spins = team_.policy.spins;
+  const int most = team_.topology.oversubscribed ? std::min(spins, kEagerLooks) : spins;
   lane_->begin(op);
-  for (int looks = 0; looks <= team_.policy.spins && op.phase == LaneOp::Phase::running; ++looks) {
+  for (int looks = 0; looks <= most && op.phase == LaneOp::Phase::running; ++looks) {
     if (looks > kEagerLooks) device::cpu_relax();
     lane_->progress(op);
   }
