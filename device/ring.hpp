@@ -114,9 +114,8 @@ FERRY_DEVICE_FN bool reservable(const RingHandle& ring, std::uint64_t bytes) {
   return bytes != 0 && bytes % 4 == 0 && bytes <= max_reservation(ring);
 }
 
-// An engine that looks at the doorbell alone may have the two in one word: a release less.
 FERRY_DEVICE_FN void ring_doorbell(const RingHandle& ring, std::uint64_t end) {
-  if (ring.wptr != ring.doorbell) store_release(ring.wptr, end);
+  store_release(ring.wptr, end);
   store_release(ring.doorbell, end);
 }
 
