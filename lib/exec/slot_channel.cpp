@@ -148,10 +148,21 @@ void SlotRun::begin(
   if (!status_.ok()) status_ = {};
 }
 
+namespace {
+
+// The line of the flag comes last: a reader that looks at it takes it from the writer.
+void copy_flag_line_last(std::byte* payload, const std::byte* from, std::uint64_t bytes) {
+  constexpr std::uint64_t kFirst = kLine - sizeof(SlotHeader);
+  if (bytes > kFirst) std::memcpy(payload + kFirst, from + kFirst, bytes - kFirst);
+  std::memcpy(payload, from, std::min(bytes, kFirst));
+}
+
+} // namespace
+
 void SlotRun::fill(const SlotProgram::Move& move, std::byte* payload) const {
   if (move.bytes == 0) return;
   if (const std::byte* plain = move.in_recv ? recv_ : send_; plain != nullptr) {
-    std::memcpy(payload, plain + move.offset, move.bytes);
+    copy_flag_line_last(payload, plain + move.offset, move.bytes);
     return;
   }
   const Layout& layout =
