@@ -113,15 +113,16 @@ class Translator {
     return std::move(program_);
   }
 
-  // As the kernel does it: two words, of which the one that wraps comes first, so that who reads
-  // both at once sees a number that has been reached.
+  // The low half comes last: who sees it may free the memory, so nothing may land behind it. See
+  // SdmaPlan::done() for what is read in between when it wraps.
   void tell_done(RingProgram& program) {
     program_ = std::move(program);
-    for (const std::uint64_t half : {0, 4}) {
+    program_.done.resize(2);
+    for (const std::uint64_t half : {1, 0}) {
       device::FencePacket packet;
-      require(Packets::fence(packet, places_.done + half, 0));
+      require(Packets::fence(packet, places_.done + 4 * half, 0));
       constexpr std::uint32_t kData = 3;
-      program_.done.push_back(static_cast<std::uint32_t>(program_.dwords.size()) + kData);
+      program_.done[half] = static_cast<std::uint32_t>(program_.dwords.size()) + kData;
       append(packet);
     }
     program = std::move(program_);

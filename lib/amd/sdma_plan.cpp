@@ -38,9 +38,11 @@ std::uint64_t SdmaPlan::started() const {
   return device::load_acquire(parts_.control.trigger()) - parts_.first;
 }
 
-// Pairs with the fences behind the last packet of an epoch.
+// Pairs with the fences behind the last packet of an epoch. Where the low half wraps the high one
+// is there before it: a number beyond all that was armed, of an epoch that is complete.
 std::uint64_t SdmaPlan::done() const {
-  return device::load_acquire(parts_.control.done());
+  const std::uint64_t told = device::load_acquire(parts_.control.done());
+  return told > armed_ ? told >> 32 << 32 : told;
 }
 
 void SdmaPlan::start() {
