@@ -9,6 +9,7 @@
 
 #include "lib/amd/exchange.hpp"
 #include "lib/amd/kernel_setup.hpp"
+#include "lib/amd/kernel_trial.hpp"
 #include "lib/amd/selection.hpp"
 #include "lib/amd/self_test.hpp"
 #include "lib/amd/staging_plan.hpp"
@@ -161,9 +162,11 @@ Status Planner::kernels_work() {
 }
 
 std::unique_ptr<core::DevicePlan> Planner::on_kernels() {
-  KernelSetUpInput input{devices_, team_, job_->job(), buffers_, {}};
+  KernelSetUpInput input{devices_, team_, job_->job(), buffers_, {}, core::config().timeout};
   for (const CallCard& card : cards_) input.nodes.push_back(card.node);
-  KernelSetUpResult result = set_up_kernels(input);
+  KernelSetUpResult result;
+  result.status = try_kernel(input);
+  if (result.status.ok()) result = set_up_kernels(input);
   if (result.plan != nullptr) {
     result.plan->tell_why(tried_);
     return std::move(result.plan);

@@ -79,6 +79,18 @@ std::shared_ptr<void> KernelDevices::host_memory(std::size_t bytes) const {
   return {memory, [free = hip_.host_free](void* at) { (void)free(at); }};
 }
 
+std::optional<std::string> KernelDevices::verdict(const std::string& kernel) {
+  const std::lock_guard lock(mutex_);
+  const auto found = verdicts_.find(kernel);
+  if (found == verdicts_.end()) return std::nullopt;
+  return found->second;
+}
+
+void KernelDevices::remember(const std::string& kernel, const std::string& verdict) {
+  const std::lock_guard lock(mutex_);
+  verdicts_[kernel] = verdict;
+}
+
 int KernelDevices::launch(
     const KernelFunction& kernel, const KernelShape& shape, void* arguments, void* stream) const {
   const CurrentDevice current(hip_, kernel.device);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -42,10 +43,15 @@ class KernelDevices {
   // As hipStreamQuery.
   [[nodiscard]] int query(void* stream) const { return hip_.stream_query(stream); }
 
+  // What became of the trial of a kernel: empty when it was right; none when nobody has tried.
+  [[nodiscard]] std::optional<std::string> verdict(const std::string& kernel);
+  void remember(const std::string& kernel, const std::string& verdict);
+
  private:
   HipModules hip_;
   std::mutex mutex_;
   std::map<int, void*> modules_; // by device
+  std::map<std::string, std::string> verdicts_;
 };
 
 } // namespace ferry::amd

@@ -218,7 +218,7 @@ Args SetUp::arguments(const std::vector<Peer>& table) {
 
 KernelParts SetUp::assemble() {
   parts_.shape = shape_;
-  parts_.patience = core::config().timeout;
+  parts_.patience = in_.patience;
   parts_.label =
       fmt::format("persistent {} on {}", core::name_of(in_.job.operation), in_.team.name());
   std::vector<device::WidePeer> wide;
@@ -271,6 +271,11 @@ std::string kernels_refuse(const Devices& devices, const Job& job, int node, int
     return "kernels copy long blocks only from one buffer to another";
   }
   return devices.kernels.refuses(devices.gpu(node));
+}
+
+const char* kernel_of(const KernelSetUpInput& input) {
+  const auto ranks = static_cast<std::uint32_t>(input.team.ranks());
+  return kernel_shape(input.job.block_bytes, ranks, kComputeUnits).kernel;
 }
 
 KernelSetUpResult set_up_kernels(const KernelSetUpInput& input) {

@@ -8,6 +8,7 @@
 
 #include "lib/amd/kernels/kernels.hpp"
 #include "lib/config/config.hpp"
+#include "tests/amd/fake/modules.hpp"
 #include "tests/amd/rig.hpp"
 
 namespace ferry::test {
@@ -61,6 +62,53 @@ TEST_CASE("amd: kernels without HIP are refused with a reason") {
   std::string explained;
   CHECK(run_trial(rig, {Operation::alltoall, 64}, &explained) == 0);
   CHECK_MESSAGE(contains(explained, "this program does not use HIP"), explained);
+}
+
+// On rank 0 alone, as long as this lives.
+class FaultyKernels {
+ public:
+  FaultyKernels(const Rig& rig, KernelFault fault) {
+    if (rig.rank() == 0) set_kernel_fault(fault);
+  }
+  FaultyKernels(const FaultyKernels&) = delete;
+  FaultyKernels& operator=(const FaultyKernels&) = delete;
+  ~FaultyKernels() { set_kernel_fault(KernelFault::none); }
+};
+
+void expect_copy_engines(KernelFault fault, std::size_t block, const char* why) {
+  if (amd::code_objects().count == 0) return;
+  Rig rig(with_kernels("MI300X"));
+  if (rig.ranks() == 1) return;
+  const FaultyKernels faulty(rig, fault);
+  for (int round = 0; round < 2; ++round) {
+    std::string explained;
+    CHECK(run_trial(rig, {Operation::allgather, block}, &explained) == 0);
+    CHECK_MESSAGE(contains(explained, "sdma: "), explained);
+    CHECK_MESSAGE(contains(explained, "; not kernels: "), explained);
+    CHECK_MESSAGE(contains(explained, why), explained);
+  }
+}
+
+TEST_CASE("amd: a kernel that hangs is found by its trial, and copy engines serve all ranks") {
+  expect_copy_engines(
+      KernelFault::hangs, 64, "the trial of ferry_low_latency: rank 0: it does not come to an end");
+}
+
+TEST_CASE("amd: a kernel that brings wrong bytes is found by its trial") {
+  expect_copy_engines(
+      KernelFault::wrong_byte, 64, "the trial of ferry_low_latency: rank 0: it brings wrong bytes");
+  expect_copy_engines(
+      KernelFault::wrong_byte, 40000, "the trial of ferry_wide: rank 0: it brings wrong bytes");
+}
+
+TEST_CASE("amd: a kernel is tried once") {
+  if (amd::code_objects().count == 0) return;
+  Rig rig(with_kernels("MI300X"));
+  for (const std::size_t launched : {4, 3, 3}) {
+    const std::size_t before = kernel_launches();
+    CHECK(run_trial(rig, {Operation::alltoall, 100}) == 0);
+    CHECK(kernel_launches() - before == launched);
+  }
 }
 
 TEST_CASE("amd: a captured kernel is replayed with changing data (rows 41, 42)") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/amd/fake/modules.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -102,6 +103,31 @@ int find_function(void** function, void* module, const char* name) {
   return 0;
 }
 
+std::atomic<KernelFault> the_fault{KernelFault::none};
+std::atomic<std::size_t> launches{0};
+
+// Of the own block, which is there when the kernel has ended: memory of a modelled GPU is the
+// host's.
+template <class Args>
+void spoil(const Args& args) {
+  if (args.own.bytes > 0) *static_cast<unsigned char*>(args.own.to) ^= 1;
+}
+
+// Runs a kernel with the fault of the process.
+template <class Args, class Kernel>
+void run_faulty(const Args& args, const Kernel& kernel) {
+  ++launches;
+  const KernelFault fault = the_fault;
+  if (fault == KernelFault::hangs) {
+    while (device::load_relaxed(&args.report->stop) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return;
+  }
+  kernel();
+  if (fault == KernelFault::wrong_byte) spoil(args);
+}
+
 // A few lanes stand for all.
 template <class Kernel>
 void run_grid(std::uint32_t blocks, const Kernel& kernel) {
@@ -126,14 +152,18 @@ int launch_kernel(
   auto& queue = *static_cast<FakeStream*>(stream);
   if (called.wide) {
     queue.push([grid_x, args = *static_cast<const device::WideArgs*>(arguments[0])] {
-      run_grid(grid_x, [&](const device::Place& place, const auto& scope) {
-        run_wide(args, HostDeadline(args.patience, args.report), place, scope);
+      run_faulty(args, [&] {
+        run_grid(grid_x, [&](const device::Place& place, const auto& scope) {
+          run_wide(args, HostDeadline(args.patience, args.report), place, scope);
+        });
       });
     });
   } else {
     queue.push([grid_x, args = *static_cast<const device::LowLatencyArgs*>(arguments[0])] {
-      run_grid(grid_x, [&](const device::Place& place, const auto& scope) {
-        run_low_latency(args, HostDeadline(args.patience, args.report), place, scope);
+      run_faulty(args, [&] {
+        run_grid(grid_x, [&](const device::Place& place, const auto& scope) {
+          run_low_latency(args, HostDeadline(args.patience, args.report), place, scope);
+        });
       });
     });
   }
@@ -165,6 +195,14 @@ int host_free(void* memory) {
 }
 
 } // namespace
+
+void set_kernel_fault(KernelFault fault) {
+  the_fault = fault;
+}
+
+std::size_t kernel_launches() {
+  return launches;
+}
 
 amd::HipModules fake_hip_modules() {
   amd::HipModules hip;
