@@ -3,11 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "lib/amd/patience.hpp"
 #include "tests/amd/fake/modules.hpp"
+#include "tests/support/world.hpp"
 
 namespace ferry::test {
 namespace {
@@ -75,6 +78,20 @@ SharedFolder::~SharedFolder() {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+namespace {
+
+// Printed, so that a run can be made again.
+std::uint64_t seed_of_run(int rank) {
+  static const std::uint64_t seed = [rank] {
+    const std::uint64_t found = std::stoull(environment("TEST_SEED", "1"));
+    if (rank == 0) std::printf("seed of the modelled engines: TEST_SEED=%d\n", int(found));
+    return found;
+  }();
+  return seed;
+}
+
+} // namespace
+
 Rig::Rig(const RigSettings& settings) {
   const GpuModel& model = gpu_model(settings.model);
   node_ = kCpuNodes + (settings.one_gpu ? 0 : team_.rank() % model.gpus);
@@ -83,7 +100,9 @@ Rig::Rig(const RigSettings& settings) {
   FakeSettings kernel;
   kernel.model = settings.model;
   kernel.folder = folder_.path();
-  kernel.seed = static_cast<std::uint64_t>(team_.rank()) + 1;
+  kernel.free_engines = settings.seed != 0 || !small_grid();
+  kernel.seed = settings.seed != 0 ? settings.seed : seed_of_run(team_.rank());
+  kernel.seed = kernel.seed * 64 + static_cast<std::uint64_t>(team_.rank());
   kernel_ = std::make_unique<FakeKernel>(kernel);
   rocr_ = std::make_unique<FakeRocr>(*kernel_, settings.rocr);
   kernel_->set_faults(settings.faults);

@@ -48,6 +48,9 @@ struct RigSettings {
   amd::BackendOptions options;
   bool one_gpu = false; // for all ranks
   bool kernels = false; // the program uses HIP, which launches kernels
+  // Of engines that use their freedom; 0: that of the run. Many ranks on few cores have engines
+  // that do one thing after the other, unless there is a seed.
+  std::uint64_t seed = 0;
 };
 
 // A folder for all ranks, gone when the last of them has left.

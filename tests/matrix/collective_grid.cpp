@@ -88,20 +88,24 @@ int complete_call(const Call& call, ferry_request* request, bool by_wait) {
 }
 
 void run_collective(Coll coll, Way way) {
-  const int rounds = small_grid() ? 1 : 2;
+  const std::vector<std::int64_t> once = sizes();
+  std::vector<std::int64_t> all = once;
+  if (!small_grid()) all.insert(all.end(), once.begin(), once.end());
+  run_collective(coll, way, all);
+}
+
+void run_collective(Coll coll, Way way, const std::vector<std::int64_t>& sizes) {
   std::uint64_t index = 10000 * static_cast<std::uint64_t>(way);
-  for (int round = 0; round < rounds; ++round) {
-    for (const std::int64_t bytes : sizes()) {
-      for (const bool in_place : {false, true}) {
-        ++index;
-        if (in_place && !has_in_place(coll)) continue;
-        const Configuration c = point(coll, way, in_place, bytes, index);
-        const Comm& comm = zoo()[c.comm];
-        note(text_of(c, comm));
-        if (!comm.member()) continue;
-        const std::string problem = run_point(c, comm);
-        CHECK_MESSAGE(problem == "", text_of(c, comm), ": ", problem);
-      }
+  for (const std::int64_t bytes : sizes) {
+    for (const bool in_place : {false, true}) {
+      ++index;
+      if (in_place && !has_in_place(coll)) continue;
+      const Configuration c = point(coll, way, in_place, bytes, index);
+      const Comm& comm = zoo()[c.comm];
+      note(text_of(c, comm));
+      if (!comm.member()) continue;
+      const std::string problem = run_point(c, comm);
+      CHECK_MESSAGE(problem == "", text_of(c, comm), ": ", problem);
     }
   }
 }

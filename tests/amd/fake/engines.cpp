@@ -51,7 +51,9 @@ bool FakeKernel::turn(Consumer& consumer) {
   // Some devices list engines that are not there.
   if (model_.odd_engines_hang != 0 && consumer.engine % 2 != 0) return false;
   const std::uint64_t doorbell = device::load_acquire(consumer.doorbell);
-  if (doorbell == 0 || doorbell == consumer.position) return false;
+  // Packets may be under way behind rptr.
+  const bool under_way = consumer.copy != nullptr;
+  if (doorbell == 0 || (doorbell == consumer.position && !under_way)) return false;
   if (doorbell > device::load_acquire(consumer.wptr)) {
     stop(consumer, "the doorbell rang before wptr was stored");
     return false;
@@ -60,6 +62,33 @@ bool FakeKernel::turn(Consumer& consumer) {
     stop(consumer, "the doorbell is more than a ring ahead");
     return false;
   }
+  return plain(consumer) ? turn_in_order(consumer, doorbell) : turn_freely(consumer, doorbell);
+}
+
+// Engines with a fault of their own do one thing after the other.
+bool FakeKernel::plain(const Consumer& consumer) const {
+  const NodeEngine here{consumer.node, consumer.engine};
+  return consumer.copy == nullptr || settings_.faults.hanging_above.contains(here) ||
+         settings_.faults.cutting.contains(here);
+}
+
+// What is new below the doorbell is fetched; the ring may be written again behind rptr.
+bool FakeKernel::turn_freely(Consumer& consumer, std::uint64_t doorbell) {
+  core::Queue& copy = *consumer.copy;
+  const auto* const ring = reinterpret_cast<const std::uint32_t*>(consumer.ring);
+  for (; consumer.position != doorbell; consumer.position += 4) {
+    const std::uint64_t at = (consumer.position & (consumer.bytes - 1)) / 4;
+    copy.image()[at] = ring[at];
+  }
+  copy.publish(doorbell);
+  const std::uint64_t before = engine_.counts().steps;
+  core::Queue* const list[] = {&copy};
+  if (engine_.progress(list) == core::QueueState::failed) stop(consumer, copy.error().cause);
+  device::store_release(consumer.rptr, copy.consumed());
+  return engine_.counts().steps != before;
+}
+
+bool FakeKernel::turn_in_order(Consumer& consumer, std::uint64_t doorbell) {
   bool moved = false;
   std::uint64_t packets = 1 + next_random(random_) % 6;
   for (; packets > 0 && consumer.position != doorbell; --packets) {

@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "device/generation.hpp"
+#include "lib/amd/topology.hpp"
+
 namespace ferry::test {
 namespace {
 
@@ -41,8 +44,23 @@ std::uint64_t number(const void* pointer) {
 
 } // namespace
 
+namespace {
+
+core::ModelSettings freedom_of(const FakeSettings& settings) {
+  core::ModelSettings freedom;
+  freedom.seed = settings.seed;
+  const auto generation = amd::generation_of(gpu_model(settings.model).gfx);
+  freedom.early_polls = !device::generation_info(*generation).reliable_poll;
+  return freedom;
+}
+
+} // namespace
+
 FakeKernel::FakeKernel(FakeSettings settings)
-    : settings_(std::move(settings)), model_(gpu_model(settings_.model)), random_(settings_.seed) {
+    : settings_(std::move(settings)),
+      model_(gpu_model(settings_.model)),
+      random_(settings_.seed),
+      engine_(freedom_of(settings_)) {
   const std::string state = settings_.folder + "/state";
   const int file = ::open(state.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0 || ftruncate(file, sizeof(MachineState)) != 0) std::abort();

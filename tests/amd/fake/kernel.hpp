@@ -4,6 +4,8 @@
 // A modelled kernel driver behind the seam of the library: memory objects are anonymous files that
 // processes can share, engines are a thread that reads the rings by way of the doorbells. It
 // refuses what the real one refuses, and its engines touch nothing that is not mapped to their GPU.
+// They carry packets out one after the other, or as late and in such order as hardware may: then
+// each ring has a copy that the model engine consumes.
 
 #include <atomic>
 #include <cstddef>
@@ -20,6 +22,7 @@
 #include "lib/amd/kfd_abi.hpp"
 #include "lib/amd/system.hpp"
 #include "lib/engine/decoder.hpp"
+#include "lib/engine/model_engine.hpp"
 #include "lib/engine/window.hpp"
 #include "tests/amd/fake/model.hpp"
 
@@ -42,6 +45,7 @@ struct FakeSettings {
   std::string model = "MI300X";
   std::string folder; // of the machine, alike for all its processes
   std::uint64_t seed = 1;
+  bool free_engines = false; // use every freedom that hardware has
   FakeFaults faults;
 };
 
@@ -87,6 +91,7 @@ class FakeKernel final : public amd::System {
   [[nodiscard]] std::size_t files();
   [[nodiscard]] std::vector<std::string> faults(); // of engines
   void pause_engines(bool pause) { paused_ = pause; }
+  [[nodiscard]] const core::ModelCounts& freedom() const { return engine_.counts(); }
 
  private:
   enum class FileKind { driver, render };
@@ -120,6 +125,7 @@ class FakeKernel final : public amd::System {
     const std::uint64_t* doorbell = nullptr;
     std::uint64_t position = 0;
     core::Decoder decoder;
+    std::unique_ptr<core::Queue> copy; // of the ring, for the model engine; null: none
     bool stopped = false;
   };
 
@@ -141,6 +147,9 @@ class FakeKernel final : public amd::System {
   void release_slot(const Consumer& consumer);
   void run_engines(const std::stop_token& stop);
   bool turn(Consumer& consumer);
+  bool turn_freely(Consumer& consumer, std::uint64_t doorbell);
+  bool turn_in_order(Consumer& consumer, std::uint64_t doorbell);
+  [[nodiscard]] bool plain(const Consumer& consumer) const;
   core::StepState step(
       Consumer& consumer, const std::uint32_t* dw, std::uint64_t published,
       std::uint64_t contiguous, std::uint64_t* used);
@@ -158,6 +167,7 @@ class FakeKernel final : public amd::System {
   std::uint32_t next_queue_ = 1;
   std::uint64_t random_;
   std::vector<std::string> faults_;
+  core::ModelEngine engine_;
   std::atomic<bool> paused_{false};
   std::jthread engines_; // last
 };

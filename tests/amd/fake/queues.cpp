@@ -95,6 +95,11 @@ void FakeKernel::start_consumer(kfd::CreateQueue& argument, int node, std::uint3
   consumer->doorbell = space.doorbell_page + slot;
   consumer->decoder.set_windows(&space.windows);
   consumer->decoder.set_generation(*amd::generation_of(model_.gfx));
+  if (settings_.free_engines) {
+    consumer->copy = std::make_unique<core::Queue>(consumer->bytes);
+    consumer->copy->set_windows(&space.windows);
+    consumer->copy->set_generation(*amd::generation_of(model_.gfx));
+  }
   argument.queue_id = next_queue_++;
   argument.doorbell_offset =
       static_cast<std::uint64_t>(kDoorbellOffset) * static_cast<std::uint64_t>(node) + slot * 8;
@@ -111,6 +116,8 @@ int FakeKernel::destroy_queue(const kfd::DestroyQueue& argument) {
 
 void FakeKernel::release_slot(const Consumer& consumer) {
   machine_->queues[consumer.node][consumer.engine].fetch_sub(1);
+  core::Queue* const list[] = {consumer.copy.get()};
+  if (consumer.copy != nullptr) engine_.retire(list);
 }
 
 } // namespace ferry::test
