@@ -32,20 +32,73 @@ void spoil(const ferry_call& call, std::string_view fault) {
   if (fault == "swap") std::swap_ranges(recv, recv + call.recvcount, recv + call.recvcount);
 }
 
-} // namespace
-
-extern "C" FERRY_API int ferry_collective(const ferry_call* call, ferry_request* request) {
+int run_wrong(const ferry_call& call, ferry_request* request) {
   static const auto real = reinterpret_cast<Collective>(dlsym(RTLD_NEXT, "ferry_collective"));
   static const char* const fault = std::getenv("BENCH_FAULT");
   static bool skip = false;
   int rank = 0;
-  MPI_Comm_rank(call->comm, &rank);
+  MPI_Comm_rank(call.comm, &rank);
   skip = !skip;
   // All ranks leave the same calls out, else the others would wait for this one.
   if (std::string_view(fault) == "never" || (std::string_view(fault) == "every-other" && skip)) {
     return MPI_SUCCESS;
   }
-  const int code = real(call, request);
-  if (code == MPI_SUCCESS && rank == 0) spoil(*call, fault);
+  const int code = real(&call, request);
+  if (code == MPI_SUCCESS && rank == 0) spoil(call, fault);
   return code;
 }
+
+ferry_call blocking(ferry_operation operation, MPI_Comm comm) {
+  ferry_call call{};
+  call.size = sizeof(ferry_call);
+  call.operation = operation;
+  call.form = FERRY_BLOCKING;
+  call.comm = comm;
+  return call;
+}
+
+int exchange(
+    ferry_operation operation, const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+    void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+  ferry_call call = blocking(operation, comm);
+  call.sendbuf = sendbuf;
+  call.sendcount = sendcount;
+  call.sendtype = sendtype;
+  call.recvbuf = recvbuf;
+  call.recvcount = recvcount;
+  call.recvtype = recvtype;
+  return run_wrong(call, nullptr);
+}
+
+} // namespace
+
+extern "C" {
+
+FERRY_API int ferry_collective(const ferry_call* call, ferry_request* request) {
+  return run_wrong(*call, request);
+}
+
+FERRY_API int ferry_alltoall(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+  return exchange(FERRY_ALLTOALL, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+
+FERRY_API int ferry_allgather(
+    const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+  return exchange(
+      FERRY_ALLGATHER, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+
+FERRY_API int ferry_bcast(
+    void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm) {
+  ferry_call call = blocking(FERRY_BCAST, comm);
+  call.recvbuf = buffer;
+  call.recvcount = count;
+  call.recvtype = datatype;
+  call.root = root;
+  return run_wrong(call, nullptr);
+}
+
+} // extern "C"
