@@ -145,7 +145,7 @@ void Simulator::run_together(int rank, const Schedule& schedule) {
   using Entry = std::pair<double, std::size_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> waiting;
   for (std::size_t q = 0; q < schedule.queues.size(); ++q) waiting.emplace(0.0, q);
-  while (!waiting.empty()) {
+  while (waiting.size() > 0) {
     const auto [when, q] = waiting.top();
     waiting.pop();
     state.clock = std::max(state.clock, when);
