@@ -27,6 +27,22 @@ class Library {
 
 } // namespace
 
+namespace {
+
+void find_vmem(Library& library, VmemApi& vmem) {
+  library.optional(vmem.retain, "hsa_amd_vmem_retain_alloc_handle");
+  library.optional(vmem.release, "hsa_amd_vmem_handle_release");
+  library.optional(vmem.export_file, "hsa_amd_vmem_export_shareable_handle");
+  library.optional(vmem.import_file, "hsa_amd_vmem_import_shareable_handle");
+  library.optional(vmem.reserve, "hsa_amd_vmem_address_reserve");
+  library.optional(vmem.free_range, "hsa_amd_vmem_address_free");
+  library.optional(vmem.map, "hsa_amd_vmem_map");
+  library.optional(vmem.unmap, "hsa_amd_vmem_unmap");
+  library.optional(vmem.set_access, "hsa_amd_vmem_set_access");
+}
+
+} // namespace
+
 bool load_hsa(HsaApi& api, std::string& why) {
   void* const handle = dlopen("libhsa-runtime64.so.1", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
@@ -55,6 +71,7 @@ bool load_hsa(HsaApi& api, std::string& why) {
   library.required(api.async_copy, "hsa_amd_memory_async_copy");
   library.optional(api.async_copy_on_engine, "hsa_amd_memory_async_copy_on_engine");
   library.optional(api.preferred_engines, "hsa_amd_memory_get_preferred_copy_engine");
+  find_vmem(library, api.vmem);
   if (library.missing() == nullptr) return true;
   why = std::string("libhsa-runtime64.so.1 has no ") + library.missing();
   return false;
@@ -86,6 +103,7 @@ HipApi find_hip() {
     Library library(handle);
     library.optional(api.pointer_attribute, "hipPointerGetAttribute");
     library.optional(api.launch_host_function, "hipLaunchHostFunc");
+    library.optional(api.address_range, "hipMemGetAddressRange");
     find_modules(library, api.modules);
     break;
   }

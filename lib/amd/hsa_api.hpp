@@ -29,6 +29,13 @@ struct IpcHandle {
   std::uint32_t words[8] = {};
   bool operator==(const IpcHandle&) const = default;
 };
+struct VmemHandle {
+  std::uint64_t handle = 0;
+};
+struct VmemAccess {
+  int permissions = 0;
+  Agent agent;
+};
 struct PointerInfo {
   std::uint32_t size = sizeof(PointerInfo);
   std::uint32_t type = 0;
@@ -52,8 +59,30 @@ inline constexpr std::uint32_t kPoolExtendedFine = 8;
 inline constexpr std::uint32_t kAllocateUncached = 1u << 3;
 inline constexpr std::uint32_t kPointerHsa = 1;
 inline constexpr std::uint32_t kPointerIpc = 4;
+inline constexpr std::uint32_t kPointerVmem = 6;
+inline constexpr int kReadWrite = 3;
 
 } // namespace hsa
+
+// Memory that a program maps by itself: hipMemCreate and hipMemMap, or the same of HSA.
+struct VmemApi {
+  hsa::Status (*retain)(hsa::VmemHandle*, void* address) = nullptr;
+  hsa::Status (*release)(hsa::VmemHandle) = nullptr;
+  hsa::Status (*export_file)(int* file, hsa::VmemHandle, std::uint64_t flags) = nullptr;
+  hsa::Status (*import_file)(int file, hsa::VmemHandle*) = nullptr;
+  hsa::Status (*reserve)(void**, std::size_t, std::uint64_t address, std::uint64_t flags) = nullptr;
+  hsa::Status (*free_range)(void*, std::size_t) = nullptr;
+  hsa::Status (*map)(void*, std::size_t, std::size_t offset, hsa::VmemHandle, std::uint64_t flags) =
+      nullptr;
+  hsa::Status (*unmap)(void*, std::size_t) = nullptr;
+  hsa::Status (*set_access)(void*, std::size_t, const hsa::VmemAccess*, std::size_t) = nullptr;
+
+  [[nodiscard]] bool complete() const {
+    return retain != nullptr && release != nullptr && export_file != nullptr &&
+           import_file != nullptr && reserve != nullptr && free_range != nullptr &&
+           map != nullptr && unmap != nullptr && set_access != nullptr;
+  }
+};
 
 struct HsaApi {
   hsa::Status (*init)() = nullptr;
@@ -86,6 +115,7 @@ struct HsaApi {
       void*, hsa::Agent, const void*, hsa::Agent, std::size_t, std::uint32_t, const hsa::Signal*,
       hsa::Signal, std::uint32_t, bool) = nullptr;
   hsa::Status (*preferred_engines)(hsa::Agent, hsa::Agent, std::uint32_t*) = nullptr;
+  VmemApi vmem;
 };
 
 // HIP, if the program uses it: what the layer below has no notion of.
@@ -94,6 +124,8 @@ struct HipApi {
   int (*pointer_attribute)(void* answer, int attribute, void* pointer) = nullptr;
   // hipLaunchHostFunc
   int (*launch_host_function)(void* stream, void (*)(void*), void* data) = nullptr;
+  // hipMemGetAddressRange
+  int (*address_range)(void** base, std::size_t* bytes, void* pointer) = nullptr;
   HipModules modules;
 
   static constexpr int kBufferId = 7;

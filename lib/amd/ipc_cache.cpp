@@ -36,15 +36,22 @@ SharedAllocation IpcCache::offer(const Allocation& allocation) {
   shared.bytes = allocation.bytes;
   shared.id = allocation.id;
   shared.node = allocation.node;
+  shared.vmem = allocation.vmem ? 1 : 0;
   shared.handle = runtime_.share(allocation);
   offered_[base] = shared;
   return shared;
 }
 
+void IpcCache::withdraw(const SharedAllocation& allocation) noexcept {
+  if (allocation.vmem != 0) runtime_.withdraw(allocation.handle);
+}
+
 Mapping IpcCache::open(const SharedAllocation& allocation, int node) {
   if (allocation.process == own_token()) {
     auto* const base = reinterpret_cast<std::byte*>(allocation.base);
-    if (allocation.node != node) runtime_.allow(base, node);
+    if (allocation.node != node) {
+      runtime_.allow(base, allocation.bytes, node, allocation.vmem != 0);
+    }
     return {base, [](std::byte*) {}};
   }
   const std::lock_guard lock(mutex_);
@@ -56,7 +63,8 @@ Mapping IpcCache::open(const SharedAllocation& allocation, int node) {
     return opened_.back().mapping;
   }
   evict(allocation);
-  std::byte* const base = runtime_.open(allocation.handle, allocation.bytes, node);
+  std::byte* const base =
+      runtime_.open(allocation.handle, allocation.bytes, node, allocation.vmem != 0);
   const auto close = [&runtime = runtime_](std::byte* at) { runtime.close(at); };
   opened_.push_back({allocation, node, Mapping(base, close)});
   return opened_.back().mapping;

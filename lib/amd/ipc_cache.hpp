@@ -24,6 +24,7 @@ struct SharedAllocation {
   std::uint64_t bytes = 0;
   std::uint64_t id = 0;
   std::int32_t node = 0;
+  std::int32_t vmem = 0; // of hipMemCreate: the handle names a descriptor
   hsa::IpcHandle handle;
   bool operator==(const SharedAllocation&) const = default;
 };
@@ -42,6 +43,9 @@ class IpcCache {
   [[nodiscard]] SharedAllocation offer(const Allocation& allocation);
   // Where it begins for this process and GPU. Memory of this very process is used as it is.
   [[nodiscard]] Mapping open(const SharedAllocation& allocation, int node);
+
+  // All peers have opened what was offered, or none will.
+  void withdraw(const SharedAllocation& allocation) noexcept;
 
   [[nodiscard]] std::size_t opened() const; // mappings that are held
 

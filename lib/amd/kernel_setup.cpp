@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "lib/amd/exchange.hpp"
+#include "lib/amd/selection.hpp"
 #include "lib/config/config.hpp"
 
 namespace ferry::amd {
@@ -28,6 +30,15 @@ constexpr std::uint64_t lines(std::uint64_t bytes) {
 
 bool is_wide(const KernelShape& shape) {
   return std::string_view(shape.kernel) == kWideKernel;
+}
+
+// Blocks that are too long for words of this operation go like the shortest that always are.
+KernelShape shape_of(const Job& job, int ranks) {
+  constexpr std::uint64_t kNeverWords = (32 << 10) + 1; // kKernelShapes
+  const bool words = job.block_bytes <= longest_words(job.operation);
+  return kernel_shape(
+      words ? job.block_bytes : std::max(job.block_bytes, kNeverWords),
+      static_cast<std::uint32_t>(ranks), kComputeUnits);
 }
 
 // What lies where in the memory that each rank makes for a plan; the same on all ranks.
@@ -83,10 +94,14 @@ class SetUp {
       : in_(input),
         me_(static_cast<std::uint64_t>(input.team.rank())),
         ranks_(static_cast<std::uint64_t>(input.team.ranks())),
-        shape_(
-            kernel_shape(input.job.block_bytes, static_cast<std::uint32_t>(ranks_), kComputeUnits)),
+        shape_(shape_of(input.job, input.team.ranks())),
         places_(shape_, input.job.block_bytes, ranks_),
         blocks_{input.job, me_} {}
+
+  SetUp(const SetUp&) = delete;
+  SetUp& operator=(const SetUp&) = delete;
+  // All ranks have agreed on how far it went.
+  ~SetUp() { in_.devices.cache.withdraw(card_.recv.allocation); }
 
   KernelSetUpResult run();
 
@@ -264,8 +279,7 @@ KernelSetUpResult SetUp::run() {
 // In place, alltoall reads and writes the same block: a kernel that moves words does it in this
 // order for each of them, one that copies slices does not.
 std::string kernels_refuse(const Devices& devices, const Job& job, int node, int ranks) {
-  const KernelShape shape =
-      kernel_shape(job.block_bytes, static_cast<std::uint32_t>(ranks), kComputeUnits);
+  const KernelShape shape = shape_of(job, ranks);
   if (shape.kernel == nullptr) return fmt::format("{} ranks are too many for one kernel", ranks);
   if (job.in_place && job.operation == Operation::alltoall && is_wide(shape)) {
     return "kernels copy long blocks only from one buffer to another";
@@ -274,8 +288,7 @@ std::string kernels_refuse(const Devices& devices, const Job& job, int node, int
 }
 
 const char* kernel_of(const KernelSetUpInput& input) {
-  const auto ranks = static_cast<std::uint32_t>(input.team.ranks());
-  return kernel_shape(input.job.block_bytes, ranks, kComputeUnits).kernel;
+  return shape_of(input.job, input.team.ranks()).kernel;
 }
 
 KernelSetUpResult set_up_kernels(const KernelSetUpInput& input) {

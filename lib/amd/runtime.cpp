@@ -24,7 +24,7 @@ void check(hsa::Status status, const std::string& what) {
 
 } // namespace
 
-Runtime::Runtime(const HsaApi& hsa, const HipApi& hip) : hsa_(hsa), hip_(hip) {
+Runtime::Runtime(const HsaApi& hsa, const HipApi& hip) : hsa_(hsa), hip_(hip), vmem_(hsa.vmem) {
   check(hsa_.init(), "start");
   std::vector<hsa::Agent> agents;
   const auto collect = [](hsa::Agent agent, void* all) {
@@ -81,7 +81,8 @@ std::optional<hsa::PointerInfo> Runtime::info(const void* pointer) const noexcep
   hsa::PointerInfo info;
   if (pointer == nullptr) return std::nullopt;
   if (hsa_.pointer_info(pointer, &info, nullptr, nullptr, nullptr) != 0) return std::nullopt;
-  const bool ours = info.type == hsa::kPointerHsa || info.type == hsa::kPointerIpc;
+  const bool ours = info.type == hsa::kPointerHsa || info.type == hsa::kPointerIpc ||
+                    info.type == hsa::kPointerVmem;
   if (!ours || !nodes_.contains(info.owner.handle)) return std::nullopt;
   return info;
 }
@@ -97,7 +98,10 @@ std::optional<Allocation> Runtime::find(const void* pointer) const noexcept {
   allocation.base = static_cast<std::byte*>(found->agent_base);
   allocation.bytes = found->bytes;
   allocation.node = nodes_.at(found->owner.handle);
+  allocation.vmem = found->type == hsa::kPointerVmem;
+  if (allocation.vmem && !find_range(allocation, pointer)) return std::nullopt;
   std::uint64_t id = 0;
+  if (allocation.vmem) return allocation; // whether it is the same memory as before nobody can tell
   if (hip_.pointer_attribute != nullptr &&
       hip_.pointer_attribute(&id, HipApi::kBufferId, allocation.base) == 0) {
     allocation.id = id;
@@ -105,25 +109,48 @@ std::optional<Allocation> Runtime::find(const void* pointer) const noexcept {
   return allocation;
 }
 
+// Of memory that the program has mapped, HSA tells how long it is, and the pointer itself as its
+// beginning. HIP knows better; without HIP only the beginning is found.
+bool Runtime::find_range(Allocation& allocation, const void* pointer) const noexcept {
+  if (hip_.address_range == nullptr) {
+    hsa::VmemHandle memory;
+    if (hsa_.vmem.retain == nullptr || hsa_.vmem.release == nullptr) return false;
+    if (hsa_.vmem.retain(&memory, const_cast<void*>(pointer)) != 0) return false;
+    (void)hsa_.vmem.release(memory);
+    return true;
+  }
+  void* base = nullptr;
+  std::size_t bytes = 0;
+  if (hip_.address_range(&base, &bytes, const_cast<void*>(pointer)) != 0) return false;
+  if (bytes != allocation.bytes) return false; // of something else
+  allocation.base = static_cast<std::byte*>(base);
+  const auto* const at = static_cast<const std::byte*>(pointer);
+  return at >= allocation.base && at < allocation.base + bytes;
+}
+
 hsa::IpcHandle Runtime::share(const Allocation& allocation) const {
+  if (allocation.vmem) return vmem_.share(allocation.base);
   hsa::IpcHandle handle;
   check(hsa_.ipc_create(allocation.base, allocation.bytes, &handle), "share an allocation");
   return handle;
 }
 
-std::byte* Runtime::open(const hsa::IpcHandle& handle, std::size_t bytes, int node) const {
+std::byte* Runtime::open(
+    const hsa::IpcHandle& handle, std::size_t bytes, int node, bool vmem) const {
   void* base = nullptr;
   const hsa::Agent mine = agent(node);
+  if (vmem) return vmem_.open(handle, bytes, mine);
   check(hsa_.ipc_attach(&handle, bytes, 1, &mine, &base), "map an allocation of another process");
   return static_cast<std::byte*>(base);
 }
 
 void Runtime::close(std::byte* base) const noexcept {
-  (void)hsa_.ipc_detach(base);
+  if (!vmem_.close(base)) (void)hsa_.ipc_detach(base);
 }
 
-void Runtime::allow(const void* base, int node) const {
+void Runtime::allow(std::byte* base, std::size_t bytes, int node, bool vmem) const {
   const hsa::Agent other = agent(node);
+  if (vmem) return vmem_.allow(base, bytes, other);
   check(hsa_.allow_access(1, &other, nullptr, base), "let one GPU reach memory of another");
 }
 

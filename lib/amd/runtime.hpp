@@ -9,6 +9,7 @@
 
 #include "lib/amd/hsa_api.hpp"
 #include "lib/amd/topology.hpp"
+#include "lib/amd/vmem.hpp"
 
 namespace ferry::amd {
 
@@ -19,6 +20,7 @@ struct Allocation {
   std::size_t bytes = 0;
   int node = 0;
   std::uint64_t id = 0;
+  bool vmem = false; // of hipMemCreate
 };
 
 enum class MemoryKind { device, uncached };
@@ -43,10 +45,13 @@ class Runtime {
 
   // All throw Failure.
   [[nodiscard]] hsa::IpcHandle share(const Allocation& allocation) const;
-  [[nodiscard]] std::byte* open(const hsa::IpcHandle& handle, std::size_t bytes, int node) const;
+  [[nodiscard]] std::byte* open(
+      const hsa::IpcHandle& handle, std::size_t bytes, int node, bool vmem) const;
   void close(std::byte* base) const noexcept;
+  // Of memory of hipMemCreate, when all peers have opened it.
+  void withdraw(const hsa::IpcHandle& handle) const noexcept { vmem_.withdraw(handle); }
   // Lets a GPU reach memory of this process that lies on another.
-  void allow(const void* base, int node) const;
+  void allow(std::byte* base, std::size_t bytes, int node, bool vmem) const;
   // Zeroed.
   [[nodiscard]] std::byte* allocate(int node, std::size_t bytes, MemoryKind kind) const;
   void release(std::byte* base) const noexcept;
@@ -68,8 +73,11 @@ class Runtime {
   [[nodiscard]] std::optional<hsa::PointerInfo> info(const void* pointer) const noexcept;
   [[nodiscard]] const Device& device(int node) const;
 
+  [[nodiscard]] bool find_range(Allocation& allocation, const void* pointer) const noexcept;
+
   HsaApi hsa_;
   HipApi hip_;
+  mutable VmemShares vmem_;
   std::map<int, Device> agents_; // GPUs, by node
   std::map<std::uint64_t, int> nodes_; // by handle of the agent
 };

@@ -56,6 +56,14 @@ class SetUp {
         max_packet_(std::min(
             input.options.max_packet_bytes, device::generation_info(generation_).max_copy_bytes)) {}
 
+  SetUp(const SetUp&) = delete;
+  SetUp& operator=(const SetUp&) = delete;
+  ~SetUp() { // all ranks have agreed on how far it went
+    for (const SharedBuffer* buffer : {&card_.send, &card_.recv}) {
+      in_.devices.cache.withdraw(buffer->allocation);
+    }
+  }
+
   SetUpResult run();
 
  private:

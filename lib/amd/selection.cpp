@@ -5,6 +5,13 @@
 
 namespace ferry::amd {
 
+std::uint64_t longest_words(core::Operation operation) {
+  for (const SelectionRow& row : kSelection) {
+    if (row.operation == operation) return row.words_to;
+  }
+  return 0;
+}
+
 Selection select_path(core::Operation operation, std::uint64_t block_bytes, bool kernels_work) {
   for (const SelectionRow& row : kSelection) {
     if (row.operation != operation) continue;

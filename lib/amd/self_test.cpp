@@ -161,7 +161,7 @@ Measured SelfTest::copy(
   const Scratch here(runtime, from.node, kBytes, MemoryKind::device);
   const Scratch there(runtime, to.node, kBytes, MemoryKind::device);
   const Scratch words(runtime, from.node, 4096, MemoryKind::uncached);
-  if (from.node != to.node) runtime.allow(there.base(), from.node);
+  if (from.node != to.node) runtime.allow(there.base(), kBytes, from.node, false);
   const auto control = source.provider->control_page(from);
   std::uint64_t bytes = 0;
   for (const std::uint64_t size : sizes) bytes += size;

@@ -57,6 +57,16 @@ TEST_CASE("amd: long blocks go by copy engines, and by kernels where engines do 
   CHECK_MESSAGE(contains(explained, "kernels: ferry_wide"), explained);
 }
 
+TEST_CASE("amd: a broadcast by kernels: words to 2 KiB, then whole blocks") {
+  if (amd::code_objects().count == 0) return;
+  Rig rig(with_kernels("MI300X"));
+  std::string explained;
+  CHECK(run_trial(rig, {Operation::broadcast, 2048}, &explained) == 0);
+  CHECK_MESSAGE(contains(explained, "kernels: ferry_low_latency"), explained);
+  CHECK(run_trial(rig, {Operation::broadcast, 2049}, &explained) == 0);
+  CHECK_MESSAGE(contains(explained, "kernels: ferry_wide"), explained);
+}
+
 TEST_CASE("amd: kernels without HIP are refused with a reason") {
   Rig rig({});
   std::string explained;

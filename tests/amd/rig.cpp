@@ -114,8 +114,11 @@ Rig::Rig(const RigSettings& settings) {
 RigBuffer::RigBuffer(Rig& rig, std::size_t bytes, Where where, int node)
     : rig_(rig), bytes_(bytes), where_(where) {
   const std::size_t whole = bytes + 2 * kMargin;
+  const int home = node != 0 ? node : rig_.node();
   if (where_ == Where::device) {
-    base_ = rig_.rocr().hip_malloc(node != 0 ? node : rig_.node(), whole);
+    base_ = rig_.rocr().hip_malloc(home, whole);
+  } else if (where_ == Where::mapped) {
+    base_ = rig_.rocr().hip_map(home, whole);
   } else {
     host_.resize(whole);
     base_ = reinterpret_cast<std::byte*>(host_.data());
@@ -125,7 +128,7 @@ RigBuffer::RigBuffer(Rig& rig, std::size_t bytes, Where where, int node)
 }
 
 RigBuffer::~RigBuffer() {
-  if (where_ == Where::device) rig_.rocr().hip_free(base_);
+  if (where_ != Where::host) rig_.rocr().hip_free(base_);
 }
 
 void RigBuffer::write(const std::vector<unsigned char>& bytes) {

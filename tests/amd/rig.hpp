@@ -89,7 +89,7 @@ class Rig {
 // Memory of a modelled GPU, or of the host, that holds data between canaries.
 class RigBuffer {
  public:
-  enum class Where { device, host };
+  enum class Where { device, mapped, host };
   RigBuffer(Rig& rig, std::size_t bytes, Where where = Where::device, int node = 0);
   RigBuffer(const RigBuffer&) = delete;
   RigBuffer& operator=(const RigBuffer&) = delete;

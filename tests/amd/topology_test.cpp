@@ -163,6 +163,9 @@ TEST_CASE("amd: the sizes from which copy engines are chosen have a source") {
   CHECK(amd::select_path(Operation::allgather, 65535, true).kernels);
   CHECK_FALSE(amd::select_path(Operation::allgather, 65536, true).kernels);
   CHECK_FALSE(amd::select_path(Operation::broadcast, 1, false).kernels);
+  CHECK(amd::select_path(Operation::broadcast, 256 * 1024 - 1, true).kernels);
+  CHECK_FALSE(amd::select_path(Operation::broadcast, 256 * 1024, true).kernels);
+  CHECK(amd::longest_words(Operation::broadcast) == 2048);
   CHECK(
       amd::select_path(Operation::alltoall, 8 * mib, true).why.find("#10386") != std::string::npos);
 }

@@ -302,10 +302,11 @@ int FakeKernel::munmap(void* address, std::size_t bytes) {
   return ::munmap(address, bytes) == 0 ? 0 : -errno;
 }
 
-std::byte* FakeKernel::import_memory(int file, std::size_t bytes, int node) {
+std::byte* FakeKernel::import_memory(int file, std::size_t bytes, int node, void* at) {
   const std::lock_guard lock(mutex_);
   const int own = dup(file);
-  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
+  const int fixed = at != nullptr ? MAP_FIXED : 0;
+  at = ::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, own, 0);
   if (at == MAP_FAILED) return nullptr;
   objects_[next_handle_++] = {node, number(at), bytes, kfd::kMemoryVram, own, {node}};
   refresh_windows(node);

@@ -80,7 +80,7 @@ class FakeKernel final : public amd::System {
   [[nodiscard]] MachineState& machine() { return *machine_; }
 
   // For the modelled runtime of the same process, which has means of its own.
-  [[nodiscard]] std::byte* import_memory(int file, std::size_t bytes, int node);
+  [[nodiscard]] std::byte* import_memory(int file, std::size_t bytes, int node, void* at = nullptr);
   [[nodiscard]] int file_of(const void* base); // of the object there, or -1
   void allow(const void* base, int node);
   void forget(const void* base); // imported memory

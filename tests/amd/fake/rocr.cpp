@@ -29,11 +29,15 @@ std::uint64_t number(const void* pointer) {
   return reinterpret_cast<std::uint64_t>(pointer);
 }
 
-int node_of(hsa::Agent agent) {
-  return static_cast<int>(agent.handle - kAgentBase);
+} // namespace
+
+FakeRocr& FakeRocr::of_process() {
+  return *current;
 }
 
-} // namespace
+int FakeRocr::node_of(hsa::Agent agent) {
+  return static_cast<int>(agent.handle - kAgentBase);
+}
 
 FakeRocr::FakeRocr(FakeKernel& kernel, RocrSettings settings)
     : kernel_(kernel), settings_(std::move(settings)) {
@@ -124,6 +128,7 @@ std::optional<FakeRocr::Record> FakeRocr::record_of(const void* pointer) {
 int FakeRocr::create_handle(void* base, std::size_t bytes, hsa::IpcHandle* handle) {
   const auto record = record_of(base);
   if (!record || record->base != base || record->bytes != bytes) return kInvalidAllocation;
+  if (record->vmem) return kInvalidAllocation;
   const int file = kernel_.file_of(base);
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) return kError;
@@ -219,6 +224,7 @@ void FakeRocr::run_copies() {
 }
 
 struct RocrFunctions {
+  static int node_of(hsa::Agent agent) { return FakeRocr::node_of(agent); }
   static int init() { return 0; }
   static int iterate_agents(int (*visit)(hsa::Agent, void*), void* data) {
     for (int node = 0; node < kCpuNodes + current->kernel_.model().gpus; ++node) {
@@ -273,6 +279,9 @@ struct RocrFunctions {
     info->type = record->imported ? hsa::kPointerIpc : hsa::kPointerHsa;
     info->agent_base = record->base;
     info->bytes = record->bytes;
+    // The real one answers with the pointer that it is asked about.
+    if (record->vmem) info->type = hsa::kPointerVmem;
+    if (record->vmem) info->agent_base = const_cast<void*>(pointer);
     info->owner = {kAgentBase + static_cast<std::uint64_t>(record->node)};
     return 0;
   }
@@ -332,6 +341,13 @@ struct RocrFunctions {
     std::memcpy(answer, &record->id, sizeof record->id);
     return 0;
   }
+  static int address_range(void** base, std::size_t* bytes, void* pointer) {
+    const auto record = current->record_of(pointer);
+    if (!record) return 1;
+    *base = record->base;
+    *bytes = record->bytes;
+    return 0;
+  }
   static int launch_host_function(void* stream, void (*function)(void*), void* data) {
     static_cast<FakeStream*>(stream)->push([=] { function(data); });
     return 0;
@@ -359,6 +375,7 @@ amd::HsaApi FakeRocr::hsa() const {
   api.signal_load = F::signal_load;
   api.signal_store = F::signal_store;
   api.async_copy = F::async_copy;
+  if (settings_.knows_vmem) api.vmem = vmem();
   if (settings_.knows_engines) api.async_copy_on_engine = F::async_copy_on_engine;
   return api;
 }
@@ -367,6 +384,7 @@ amd::HipApi FakeRocr::hip() {
   amd::HipApi api;
   api.pointer_attribute = RocrFunctions::pointer_attribute;
   api.launch_host_function = RocrFunctions::launch_host_function;
+  api.address_range = RocrFunctions::address_range;
   return api;
 }
 

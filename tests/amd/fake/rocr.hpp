@@ -28,6 +28,7 @@ struct RocrSettings {
   bool knows_engines = true; // an older release does not
   std::set<NodeEngine> failing = {}; // engines whose copies fail
   bool no_attach = false; // handles of other processes cannot be mapped
+  bool knows_vmem = true; // an older release does not
 };
 
 class FakeRocr {
@@ -43,14 +44,17 @@ class FakeRocr {
 
   // What a program calls.
   [[nodiscard]] std::byte* hip_malloc(int node, std::size_t bytes);
+  [[nodiscard]] std::byte* hip_map(int node, std::size_t bytes); // hipMemCreate and hipMemMap
   void hip_free(void* base);
 
   [[nodiscard]] std::size_t allocations();
   [[nodiscard]] std::size_t attached(); // handles that are mapped now
   [[nodiscard]] std::size_t attachments(); // ever
+  [[nodiscard]] std::size_t mapped_ranges(); // of other processes, by descriptor
 
  private:
   friend struct RocrFunctions;
+  friend struct VmemFunctions;
   struct Record {
     std::byte* base = nullptr;
     std::size_t bytes = 0;
@@ -58,6 +62,7 @@ class FakeRocr {
     std::uint64_t id = 0; // of hip_malloc
     std::uint64_t handle = 0; // of the driver
     bool imported = false;
+    bool vmem = false;
     amd::hsa::IpcHandle ipc;
   };
   struct Copy {
@@ -68,6 +73,9 @@ class FakeRocr {
     bool fails;
   };
 
+  [[nodiscard]] static FakeRocr& of_process();
+  [[nodiscard]] static int node_of(amd::hsa::Agent agent);
+  [[nodiscard]] static amd::VmemApi vmem();
   [[nodiscard]] std::byte* allocate(int node, std::size_t bytes, std::uint64_t id);
   int release(void* base);
   [[nodiscard]] std::optional<Record> record_of(const void* pointer);
@@ -85,6 +93,7 @@ class FakeRocr {
   std::map<std::uint64_t, Record> records_; // by base
   std::uint64_t next_id_ = 1;
   std::size_t attachments_ = 0;
+  std::map<std::uint64_t, int> ranges_; // files, by the base of a range
   std::condition_variable work_;
   std::queue<Copy> copies_;
   bool ending_ = false;
