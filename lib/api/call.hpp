@@ -62,7 +62,8 @@ struct Call {
 int run_call(const Call& call, ferry_request* request);
 
 // Does Ferry carry such a call? Depends only on what is the same on all ranks: the communicator,
-// the operation, the reduction with its type. `why` is set when not. Throws Failure for a
+// the blocking calls that were made on it before, the operation, the reduction with its type. `why`
+// is set when not. Throws Failure for a
 // communicator that is none.
 [[nodiscard]] bool carries(const Call& call, const char** why);
 

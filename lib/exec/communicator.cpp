@@ -60,6 +60,7 @@ bool Communicator::set_up() {
     // Ranks without mates have nobody to wake them.
     shared_.store(nodes_->mates().size() > 1, std::memory_order_release);
   }
+  lets_pass_.store(set_up_->lets_pass(), std::memory_order_relaxed);
   set_up_.reset();
   ready_ = true;
   if (lane_ == nullptr) settle();

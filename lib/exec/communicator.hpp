@@ -50,6 +50,13 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   // Collective: what kernels of the ranks talk through. Throws Failure alike on all ranks.
   [[nodiscard]] std::unique_ptr<KernelTeam> make_kernel_team(const TeamMemory& memory);
 
+  // Whether the next blocking call is one of the MPI below without Ferry, because no rank shares
+  // memory with another one. Alike on all ranks. There, the first blocking call is Ferry's: when it
+  // ends, the set-up has ended on this rank, with what all ranks know alike. A rank that makes its
+  // next one has ended its first, and so has each other rank before it makes its own; what is in
+  // flight beside does not count. So all ranks turn to the MPI below with the same call.
+  [[nodiscard]] bool passes_blocking() const { return passes_.load(std::memory_order_relaxed); }
+
   void serve() override;
   // The MPI communicator is being freed: what is in flight goes on without it.
   void detach();
@@ -121,6 +128,8 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   std::shared_ptr<ReductionScript> script_; // of the last blocking reduction
   bool ready_ = false;
   std::atomic<bool> shared_{false}; // lane_ or nodes_ is there
+  std::atomic<bool> lets_pass_{false}; // what the set-up said
+  std::atomic<bool> passes_{false};
   double next_misfit_look_ = 0;
   std::atomic<bool> detached_{false};
   Status broken_;

@@ -47,6 +47,9 @@ bool Communicator::run_at_once(LaneOp& op) {
 void Communicator::run(LaneOp& op) {
   if (!run_at_once(op)) post(op);
   if (!op.complete()) static_cast<void>(wait(op)); // the status is in op, too
+  if (!lets_pass_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(mutex_);
+  if (broken_.ok()) passes_.store(true, std::memory_order_relaxed);
 }
 
 } // namespace ferry::core

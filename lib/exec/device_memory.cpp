@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -129,6 +131,13 @@ DeviceBackend* device_backend(DeviceKind kind, std::string* why) {
 void install_device_backend(DeviceKind kind, DeviceBackend& backend) {
   module_of(kind).backend.store(&backend, std::memory_order_release);
   installed.store(true, std::memory_order_release);
+}
+
+bool may_have_gpu() noexcept {
+  if (installed.load(std::memory_order_relaxed)) return true;
+  constexpr std::array files = {"/dev/nvidiactl", "/dev/dxg", "/dev/kfd"};
+  return std::any_of(
+      files.begin(), files.end(), [](const char* file) { return access(file, F_OK) == 0; });
 }
 
 DeviceKind device_kind(const void* pointer) noexcept {

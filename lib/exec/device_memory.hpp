@@ -23,6 +23,9 @@ enum class DeviceKind : std::uint8_t { none, nvidia, amd };
 // Of the buffers of a call; send buffer first.
 [[nodiscard]] DeviceKind device_kind(const CollectiveDesc& desc) noexcept;
 
+// Whether this process could come to have memory of a GPU: there is one here, of whatever use.
+[[nodiscard]] bool may_have_gpu() noexcept;
+
 // For tests: in place of the module of a kind. Lives until the process ends.
 void install_device_backend(DeviceKind kind, DeviceBackend& backend);
 

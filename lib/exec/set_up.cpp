@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "collectives/table.hpp"
+#include "lib/base/below.hpp"
+#include "lib/exec/device_memory.hpp"
 #include "lib/exec/node_team.hpp"
 #include "lib/topology/launcher.hpp"
 
@@ -32,6 +34,9 @@ WaitPolicy policy_for(const Topology& topology) {
   policy.timeout = config().timeout;
   return policy;
 }
+
+// What follows the bits of what a rank reached.
+enum ReachTail : std::size_t { kBlockOffset, kMayPass, kTailWords };
 
 // Once a process, by the first rank of whatever communicator comes first.
 void warn_of_cores(const Topology& topology, int ranks_on_node) {
@@ -69,7 +74,7 @@ SetUp::~SetUp() {
 // Set up here, where all ranks make the same call, and started only if the ranks do not all share.
 void SetUp::prepare_nodes() {
   const int ranks = team_.ranks();
-  const std::size_t words = Reach::words_for(ranks) + 1;
+  const std::size_t words = Reach::words_for(ranks) + kTailWords;
   flight_->reached.resize(words);
   flight_->all_reached.resize(words * static_cast<std::size_t>(ranks));
   std::vector<ExchangePart> sends;
@@ -188,10 +193,20 @@ void SetUp::attach_all() {
   }
 }
 
+// A blocking call inside of the MPI below is out of Ferry's hands: no time limit ends it, it spins
+// where ranks outnumber cores, it may not get memory of a GPU, and Ferry's other operations stand
+// still unless it moves them on.
+bool SetUp::may_pass() const {
+  return below_serves.load(std::memory_order_relaxed) && config().timeout == 0 &&
+         !team_.topology.oversubscribed && !may_have_gpu();
+}
+
 // Tell all ranks whom this one reached, and where its block for collectives over nodes is. Every
 // rank comes here, or none.
 void SetUp::begin_nodes(std::string reason) {
   why_unshared_ = std::move(reason);
+  std::uint64_t* tail = flight_->reached.data() + Reach::words_for(team_.ranks());
+  tail[kMayPass] = may_pass() ? 1 : 0;
   bool mates = false;
   for (int rank = 0; rank < team_.ranks(); ++rank) {
     mates = mates || (rank != team_.rank() && team_.member(rank).heap != nullptr);
@@ -200,7 +215,7 @@ void SetUp::begin_nodes(std::string reason) {
     if (mates) {
       const std::uint64_t bytes = node_block_bytes(node_stage_bytes(config()));
       node_block_ = static_cast<std::byte*>(Heap::instance().allocate(bytes));
-      flight_->reached.back() = static_cast<std::uint64_t>(node_block_ - Heap::instance().base());
+      tail[kBlockOffset] = static_cast<std::uint64_t>(node_block_ - Heap::instance().base());
     }
   } catch (const Failure&) {
     mates = false; // reaches nobody, and is a node of its own
@@ -210,7 +225,7 @@ void SetUp::begin_nodes(std::string reason) {
     const bool reached = rank == team_.rank() || (mates && team_.member(rank).heap != nullptr);
     if (reached) own.set(0, rank);
   }
-  std::copy_n(own.of(0), flight_->reached.size() - 1, flight_->reached.begin());
+  std::copy_n(own.of(0), Reach::words_for(team_.ranks()), flight_->reached.begin());
   forming_ = true;
   nodes_exchange_->start();
 }
@@ -226,11 +241,14 @@ Poll SetUp::form_nodes() {
       flight_->all_reached.begin() + static_cast<std::ptrdiff_t>(words) * team_.rank());
   NodeResources found;
   Reach reach(ranks);
+  bool all_pass = true;
   for (int rank = 0; rank < ranks; ++rank) {
     const std::uint64_t* theirs =
         flight_->all_reached.data() + words * static_cast<std::size_t>(rank);
-    std::copy_n(theirs, words - 1, reach.of(rank));
-    found.blocks.push_back(theirs[words - 1]);
+    std::copy_n(theirs, Reach::words_for(ranks), reach.of(rank));
+    const std::uint64_t* tail = theirs + Reach::words_for(ranks);
+    found.blocks.push_back(tail[kBlockOffset]);
+    all_pass = all_pass && tail[kMayPass] != 0;
   }
   found.map = make_node_map(group_by_reach(reach, ranks));
   found.block = std::exchange(node_block_, nullptr);
@@ -238,6 +256,7 @@ Poll SetUp::form_nodes() {
     Heap::instance().release(std::exchange(found.block, nullptr));
   }
   const int nodes = found.map.nodes();
+  lets_pass_ = all_pass && found.map.most_members() == 1;
   if (found.map.most_members() > 1) nodes_ = std::move(found);
   const bool counted = one_node();
   finish(false, counted ? why_unshared_ : fmt::format("the ranks are on {} nodes", nodes));

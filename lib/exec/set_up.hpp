@@ -37,6 +37,9 @@ class SetUp {
   [[nodiscard]] std::byte* take_lane_block();
   // Nodes, where at least one has several ranks; the caller owns the block from then on.
   [[nodiscard]] std::optional<NodeResources> take_nodes();
+  // No rank shares memory with another one, and every rank lets its blocking calls go to the MPI
+  // below without Ferry. Alike on all ranks, since each tells all others.
+  [[nodiscard]] bool lets_pass() const { return lets_pass_; }
   // The rank whose vote is missing, or -1 as long as any may be; for people.
   [[nodiscard]] int waits_for() const { return waits_for_; }
 
@@ -45,7 +48,7 @@ class SetUp {
   struct Flight {
     RankCard mine;
     std::vector<RankCard> all;
-    std::vector<std::uint64_t> reached; // what this rank reached, then the offset of its block
+    std::vector<std::uint64_t> reached; // what this rank reached, then words of ReachTail
     std::vector<std::uint64_t> all_reached;
   };
 
@@ -60,6 +63,7 @@ class SetUp {
   void begin_nodes(std::string reason);
   Poll form_nodes();
   void finish(bool shared, std::string reason);
+  [[nodiscard]] bool may_pass() const;
 
   Bootstrap& bootstrap_;
   Team& team_;
@@ -71,6 +75,7 @@ class SetUp {
   bool exchanged_ = false;
   bool forming_ = false; // nodes_exchange_ is under way
   bool finished_ = false;
+  bool lets_pass_ = false;
   std::string why_unshared_;
   int waits_for_ = -1;
 };

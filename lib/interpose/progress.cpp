@@ -6,6 +6,7 @@
 #include "lib/interpose/progress.hpp"
 
 #include "include/ferry/ferry.h"
+#include "lib/base/below.hpp"
 #include "lib/base/inside.hpp"
 #include "lib/exec/active.hpp"
 #include "lib/interpose/helper.hpp"
@@ -35,8 +36,12 @@ void serve() {
 
 } // namespace
 
-void note_start() {
+void note_wait() {
   calls_mpi = true;
+}
+
+void note_start() {
+  note_wait();
   if (many_threads()) wake_helper();
 }
 
@@ -61,12 +66,19 @@ namespace {
 
 constinit std::atomic<decltype(&ucp_worker_progress)> next_progress{nullptr};
 
+// Of the program's own requests, or of calls of ferry.h.
+bool in_flight() {
+  return ferry::interpose::token_counts.started.load(std::memory_order_relaxed) != 0 ||
+         ferry::core::Active::any_busy();
+}
+
 [[gnu::noinline]] unsigned progress_and_serve(void* worker) {
   using namespace ferry::interpose;
   static const auto next = find_next<decltype(&ucp_worker_progress)>("ucp_worker_progress");
   next_progress.store(next, std::memory_order_relaxed);
+  ferry::core::below_serves.store(true, std::memory_order_relaxed);
   const unsigned done = next(worker);
-  if (token_counts.started.load(std::memory_order_relaxed) == 0) return done;
+  if (!in_flight()) return done;
   seen.store(true, std::memory_order_relaxed);
   serve();
   return done;
@@ -76,8 +88,7 @@ constinit std::atomic<decltype(&ucp_worker_progress)> next_progress{nullptr};
 
 unsigned ucp_worker_progress(void* worker) {
   const auto next = next_progress.load(std::memory_order_relaxed);
-  const int started = ferry::interpose::token_counts.started.load(std::memory_order_relaxed);
-  if (next != nullptr && started == 0) [[likely]]
+  if (next != nullptr && !in_flight()) [[likely]]
     return next(worker);
   return progress_and_serve(worker);
 }

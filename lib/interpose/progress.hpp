@@ -7,6 +7,9 @@ namespace ferry::interpose {
 // MPI below.
 void note_start();
 
+// This thread goes into a collective of the MPI below, inside of which Ferry may move on as well.
+void note_wait();
+
 // Whether waits of the MPI below have been seen to move Ferry's operations on.
 [[nodiscard]] bool waits_below_serve();
 

@@ -6,6 +6,7 @@
 #include "lib/api/report.hpp"
 #include "lib/config/config.hpp"
 #include "lib/interpose/next.hpp"
+#include "lib/interpose/progress.hpp"
 #include "lib/interpose/tally.hpp"
 #include "lib/interpose/token.hpp"
 
@@ -70,6 +71,7 @@ Verdict take(const Call& call, MPI_Request* request) {
       throw;
     }
     if (verdict.taken) return run(call, request);
+    if (call.form == Form::blocking) note_wait();
     if (tallying()) tallies_of(call.comm)->of(call.function)->passed(why);
     return MPI_SUCCESS;
   });

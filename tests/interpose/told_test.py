@@ -56,6 +56,26 @@ def tallies():
     check("not verbose", code == 0 and told == "", told)
 
 
+def apart():
+    """Ranks without common memory: the first blocking call is Ferry's, later ones are not, unless a
+    rank has a reason to keep them."""
+    def pairs(told):
+        return [line for line in lines(told) if "MPI_COMM_WORLD: MPI_Alltoall " in line]
+
+    cores = len(os.sched_getaffinity(0))
+    gpu = any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")))
+    code, _, told = job(2, FERRY_RUN, PLAIN, FERRY_VERBOSE="1", FERRY_NODES="block:2")
+    passed = "ferry: MPI_COMM_WORLD: MPI_Alltoall 1 taken (mpi 1), 7 passed: ranks share no memory"
+    taken = "ferry: MPI_COMM_WORLD: MPI_Alltoall 8 taken (mpi 8)"
+    check("apart", code == 0 and pairs(told) == [passed if cores >= 2 and not gpu else taken], told)
+    command = [MPIEXEC]
+    for variable in ("FERRY_TIMEOUT", "FERRY_SPIN"):
+        command += [":"] if variable == "FERRY_SPIN" else []
+        command += ["-n", "1", "-env", variable, "60", FERRY_RUN, PLAIN]
+    code, _, told = run(command, FERRY_VERBOSE="1", FERRY_NODES="block:2")
+    check("apart, a time limit on one rank", code == 0 and pairs(told) == [taken], told)
+
+
 def off():
     code, _, told = job(3, FERRY_RUN, PLAIN, FERRY="off", FERRY_VERBOSE="1")
     check("FERRY=off", code == 0 and lines(told) == [], told)
@@ -163,7 +183,7 @@ def open_mpi():
         check("a program of Open MPI", seen[0] == 127 and "linked with Open MPI" in seen[2], seen)
 
 
-for part in (tallies, off, wrong_variable, tools, shared_heap, symbols, options, moved, open_mpi):
+for part in (tallies, apart, off, wrong_variable, tools, shared_heap, symbols, options, moved, open_mpi):
     part()
 print("\n".join(faults) or "all as told")
 sys.exit(1 if faults else 0)
