@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <cstdio>
+#include <sstream>
 
 #include "device/platform.hpp"
 #include "lib/base/clock.hpp"
@@ -53,15 +54,24 @@ Status Backoff::slow_pause(bool (*ready)(void*), void* look) {
   if (policy_.warn_after > 0 && !warned_ && waited > policy_.warn_after) warn(waited);
   if (policy_.timeout > 0 && waited > policy_.timeout) {
     return {
-        ErrorKind::timeout, fmt::format("waited {:.1f} s: {}", waited, context_.what()),
+        ErrorKind::timeout, fmt::format("waited {:.1f} s: {}", waited, report("; ")),
         "see whether that rank still makes the same calls, or raise FERRY_TIMEOUT"};
   }
   return {};
 }
 
+// What is waited for, and what ranks did before.
+std::string Backoff::report(const std::string& separator) const {
+  std::string text = context_.what();
+  std::istringstream history(context_.history());
+  for (std::string line; std::getline(history, line);) text += separator + line;
+  return text;
+}
+
 void Backoff::warn(double waited) {
   warned_ = true;
-  std::fprintf(stderr, "ferry: waiting for %.1f s: %s\n", waited, context_.what().c_str());
+  std::fprintf( // in one piece
+      stderr, "ferry: waiting for %.1f s: %s\n", waited, report("\nferry:   ").c_str());
 }
 
 } // namespace ferry::core

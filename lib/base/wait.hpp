@@ -31,6 +31,8 @@ class WaitContext {
   virtual Status check_peers() = 0;
   // Collective, communicator, epoch, step, peer, expected and seen, for people.
   [[nodiscard]] virtual std::string what() const = 0;
+  // What ranks did before, in lines; empty when nobody has kept it.
+  [[nodiscard]] virtual std::string history() const { return {}; }
 };
 
 enum class Poll { pending, ready };
@@ -44,6 +46,7 @@ class Backoff {
 
  private:
   [[nodiscard]] Status slow_pause(bool (*ready)(void*), void* look);
+  [[nodiscard]] std::string report(const std::string& separator) const;
   void warn(double waited);
 
   const WaitPolicy& policy_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "lib/exec/recorder.hpp"
 #include "lib/schedule/lower.hpp"
 
 namespace ferry::core {
@@ -62,6 +63,7 @@ struct BlockHeader {
   alignas(64) std::atomic<std::uint64_t> departed; // peers that will not touch this block again
   alignas(64) std::atomic<std::uint32_t> vote; // of set-up: kVoted and what works
   char reason[124]; // why the vote was no
+  Recorder recorder; // of a lane's owner
   Board boards[2];
 };
 

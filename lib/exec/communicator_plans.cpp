@@ -160,6 +160,7 @@ Status Communicator::start(PersistentPlan& plan) {
   } catch (const Failure& failure) { // of a GPU's runtime
     return failure.status();
   }
+  if (lane_ != nullptr) lane_->note_start(plan.desc());
   plan.set_active(true);
   plans_.push_back(&plan);
   drive_plans();

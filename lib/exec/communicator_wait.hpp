@@ -32,6 +32,10 @@ class Communicator::Wait final : public WaitContext {
     const std::lock_guard lock(owner_.mutex_);
     return op_ != nullptr ? owner_.missing(*op_) : plan_->missing();
   }
+  std::string history() const override {
+    const std::lock_guard lock(owner_.mutex_);
+    return owner_.lane_ != nullptr ? owner_.lane_->history() : std::string();
+  }
 
  private:
   Communicator& owner_;

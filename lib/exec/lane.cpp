@@ -48,6 +48,7 @@ Lane::Lane(Team& team, const BlockLayout& layout, std::byte* block)
     : team_(team),
       limits_(plan_limits(config(), team.ranks(), team.topology.oversubscribed)),
       channel_(team, layout, lane_blocks(team)),
+      recorder_(header_of(block).recorder),
       pair_board_used_(static_cast<std::size_t>(team.ranks())),
       offers_(static_cast<std::size_t>(team.ranks())) {
   counts_.words = block + BlockLayout::signals_offset();
@@ -169,6 +170,9 @@ void Lane::begin_exchange(LaneOp& op) {
 
 void Lane::begin(LaneOp& op) {
   op.sequence = ++sequence_;
+  if (op.stage == 0) {
+    recorder_.note(op.script != nullptr ? op.script->whole() : op.desc, op.sequence);
+  }
   op.phase = LaneOp::Phase::running;
   if (is_exchange(op.desc)) {
     begin_exchange(op);

@@ -79,6 +79,9 @@ class Lane {
   void abandon();
 
   [[nodiscard]] std::string missing(const LaneOp& op) const;
+  // What each rank that is not where this one is began last, a line each.
+  [[nodiscard]] std::string history() const;
+  void note_start(const CollectiveDesc& desc) { recorder_.note(desc, 0); } // of a persistent plan
   // Changes when plans were dropped or replaced, so that an address no longer means the same plan.
   [[nodiscard]] std::uint64_t plan_generation() const { return plan_generation_; }
   // A call of another rank under the same sequence number that does not fit to op, if there is one.
@@ -146,6 +149,7 @@ class Lane {
   Team& team_;
   PlanLimits limits_;
   SlotChannel channel_;
+  Recorder& recorder_; // in the own block
   SignalCounts counts_;
   std::uint64_t sequence_ = 0;
   std::uint64_t board_used_[2] = {0, 0};

@@ -23,6 +23,26 @@ std::string Lane::missing(const LaneOp& op) const {
                                 : fmt::format("rank {}", op.waits_for));
 }
 
+std::string Lane::history() const {
+  constexpr std::size_t kOwn = 4;
+  constexpr std::size_t kTheirs = 2;
+  constexpr int kMostRanks = 8;
+  const std::string here = recorder_.newest();
+  std::string text = fmt::format(
+      "rank {}, this one, began last: {}", team_.rank(),
+      here.empty() ? "nothing" : recorder_.last(kOwn));
+  int others = 0;
+  for (int rank = 0; rank < team_.ranks(); ++rank) {
+    const Recorder& theirs = header_of(channel_.block(rank)).recorder;
+    if (rank == team_.rank() || theirs.newest() == here || ++others > kMostRanks) continue;
+    const std::string last = theirs.last(kTheirs);
+    text += fmt::format("\nrank {} began last: {}", rank, last.empty() ? "nothing" : last);
+  }
+  if (others > kMostRanks) text += fmt::format("\nand {} other ranks", others - kMostRanks);
+  if (others == 0) text += "\nall others began the same last";
+  return text;
+}
+
 // A rank that has completed this call without what every rank of such a call gives has made another
 // one.
 bool Lane::left_without(int rank, const LaneOp& op) const {

@@ -27,3 +27,9 @@ warnings = [
 ]
 check(warnings, "a warning names collective and rank waited for", job)
 print(warnings[0])
+check(
+    re.search(rf"ferry:   rank {STOPPED} began last: call \d+ \w+ of \d+ bytes", job.output()),
+    "what the stopped rank began last is told", job)
+check(
+    re.search(r"ferry:   rank \d, this one, began last: call \d+ .*call \d+ ", job.output()),
+    "and what this one did", job)

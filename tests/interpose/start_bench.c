@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Microseconds from before MPI_Init until after the first collective of the slowest rank, and of the
- * same call once more. With the argument "none" there is no collective, and the time runs until
+/* Microseconds from before MPI_Init until after the first collective of the slowest rank, and of
+ * the same call once more. With the argument "none" there is no collective, and the time runs until
  * after MPI_Finalize. scripts/bench-start compares them with and without Ferry. */
 #include <mpi.h>
 #include <stdio.h>
