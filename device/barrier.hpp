@@ -20,7 +20,8 @@ namespace detail {
 template <class Backoff>
 FERRY_DEVICE_FN PutStatus
 notify(const TeamHandle& team, std::uint32_t peer, Channel channel, Backoff& backoff) {
-  const Transfer nothing{nullptr, nullptr, 0, peer_word(team, peer, channel), 1};
+  const Transfer nothing{
+      nullptr, nullptr, 0, peer_word(team, peer, channel), 1, sum_of(team, peer, channel)};
   return transfer(team, peer, nothing, backoff, Thread{}).status;
 }
 

@@ -32,7 +32,8 @@ FERRY_DEVICE_FN PutStatus send_block(
   const PutStatus ready = await(team, peer, Channel::ready, backoff);
   if (ready != PutStatus::done) return ready;
   const Transfer block{
-      window_at(team, peer, to), from, bytes, peer_word(team, peer, Channel::moved), 1};
+      window_at(team, peer, to),         from, bytes, peer_word(team, peer, Channel::moved), 1,
+      sum_of(team, peer, Channel::moved)};
   const PutResult posted = transfer(team, peer, block, backoff, Thread{});
   store_relaxed(ticket_of(team, peer), posted.ticket);
   return posted.status;

@@ -59,7 +59,10 @@ FERRY_DEVICE_FN PutResult put_signal(
   Attempts once(0);
   std::uint64_t* const word = detail::peer_word(team, peer, Channel::user);
   return detail::transfer(
-      team, peer, {detail::window_at(team, peer, to), from, bytes, word, value}, once, scope);
+      team, peer,
+      {detail::window_at(team, peer, to), from, bytes, word, value,
+       detail::sum_of(team, peer, Channel::user)},
+      once, scope);
 }
 
 // Adds to the word of this rank at the peer, behind everything that was put there before.

@@ -38,6 +38,9 @@ struct TeamHandle {
   std::uint64_t threshold = 0; // shorter operations may go by load/store; 0: none may
   std::uint64_t* counts = nullptr; // count_words(ranks) of them, this rank's alone
   std::uint64_t* landed = nullptr; // counts the fences of this rank
+  // sum_words(ranks) of them, this rank's alone, where the consumer of the rings stores what an
+  // ATOMIC adds up to: it must then hear of what was added without it. Null: it adds.
+  std::uint64_t* sums = nullptr;
 };
 
 // Each pair of ranks has one word for each of these, so that no two uses share one.
@@ -57,6 +60,11 @@ constexpr FERRY_DEVICE_FN std::uint64_t signal_words(std::uint64_t ranks) {
 // How many signals of each channel and sender were awaited, then a ticket for each peer.
 constexpr FERRY_DEVICE_FN std::uint64_t count_words(std::uint64_t ranks) {
   return (kChannels + 1) * ranks;
+}
+
+// What each word at a peer holds once all is there, then how much of it the rings know.
+constexpr FERRY_DEVICE_FN std::uint64_t sum_words(std::uint64_t ranks) {
+  return 2 * kChannels * ranks;
 }
 
 namespace detail {
@@ -121,18 +129,29 @@ FERRY_DEVICE_FN bool by_store(
   return scope.max(scope.is_leader() && settled(team.peers[peer]) ? 1 : 0) != 0;
 }
 
-// Lane r copies its part of [0, bytes); the parts cover it exactly.
+struct __attribute__((may_alias, aligned(8))) Vec8 {
+  std::uint64_t word;
+};
+
+// Lanes share [0, bytes) out exactly: words in turn where both sides are aligned to them, so that
+// the stores of a wave lie side by side, then a part of what is left for each lane.
 template <class Scope>
 FERRY_DEVICE_FN void copy_by_lanes(
     void* destination, const void* source, std::uint64_t bytes, const Scope& scope) {
-  const std::uint64_t part = bytes / scope.size();
-  const std::uint64_t more = bytes % scope.size(); // the first lanes copy one byte more
+  char* const to = static_cast<char*>(destination);
+  const char* const from = static_cast<const char*>(source);
+  const bool aligned = (address_of(to) | address_of(from)) % sizeof(Vec8) == 0;
+  const std::uint64_t words = aligned ? bytes / sizeof(Vec8) : 0;
+  for (std::uint64_t i = scope.rank(); i < words; i += scope.size()) {
+    reinterpret_cast<Vec8*>(to)[i] = reinterpret_cast<const Vec8*>(from)[i];
+  }
+  const std::uint64_t done = words * sizeof(Vec8);
+  const std::uint64_t part = (bytes - done) / scope.size();
+  const std::uint64_t more = (bytes - done) % scope.size(); // the first lanes copy one byte more
   const std::uint64_t rank = scope.rank();
-  const std::uint64_t begin = rank * part + (rank < more ? rank : more);
+  const std::uint64_t begin = done + rank * part + (rank < more ? rank : more);
   const std::uint64_t length = part + (rank < more ? 1 : 0);
-  if (length == 0) return;
-  __builtin_memcpy(
-      static_cast<char*>(destination) + begin, static_cast<const char*>(source) + begin, length);
+  if (length != 0) __builtin_memcpy(to + begin, from + begin, length);
 }
 
 // What the leader got becomes what all lanes return.
@@ -150,12 +169,45 @@ struct Transfer {
   std::uint64_t bytes;
   std::uint64_t* signal; // null for none
   std::uint64_t value;
+  std::uint64_t* sum = nullptr; // of the signal, where the team keeps sums
 };
 
-FERRY_DEVICE_FN PutResult post_transfer(const PeerHandle& peer, const Transfer& t) {
+// Of the word of a channel at a peer. This rank's own words have no engine, so that they are added
+// to.
+FERRY_DEVICE_FN std::uint64_t* sum_of(const TeamHandle& team, std::uint32_t peer, Channel channel) {
+  if (team.sums == nullptr || peer == team.rank) return nullptr;
+  return team.sums + slot(team, channel, peer);
+}
+
+// A word of which a sum is kept has one writer at a time, so that a store does what adding does
+// elsewhere, without the way there and back.
+FERRY_DEVICE_FN void signal_by_store(const Transfer& t) {
+  if (t.signal == nullptr) return;
+  if (t.sum == nullptr) {
+    fetch_add(t.signal, t.value);
+    return;
+  }
+  const std::uint64_t sum = load_relaxed(t.sum) + t.value;
+  store_relaxed(t.sum, sum);
+  store_release(t.signal, sum);
+}
+
+FERRY_DEVICE_FN PutResult
+post_transfer(const TeamHandle& team, const PeerHandle& peer, const Transfer& t) {
   const PeerQueue queue(peer);
   if (t.signal == nullptr) return put(queue, t.destination, t.source, t.bytes);
-  return put_signal(queue, t.destination, t.source, t.bytes, t.signal, t.value);
+  if (t.sum == nullptr) {
+    return put_signal(queue, t.destination, t.source, t.bytes, t.signal, t.value);
+  }
+  // The packet also adds what went by store since the last one: the ring's own sum is right again.
+  std::uint64_t* const known = t.sum + signal_words(team.ranks);
+  const std::uint64_t sum = load_relaxed(t.sum) + t.value;
+  const std::uint64_t unknown = sum - load_relaxed(known);
+  const PutResult result = put_signal(queue, t.destination, t.source, t.bytes, t.signal, unknown);
+  if (result.status != PutStatus::done) return result;
+  store_relaxed(t.sum, sum);
+  store_relaxed(known, sum);
+  return result;
 }
 
 template <class Backoff, class Scope>
@@ -169,14 +221,14 @@ FERRY_DEVICE_FN PutResult transfer(
     if (t.bytes != 0 && t.source == nullptr) return {PutStatus::bad_address, 0};
     copy_by_lanes(t.destination, t.source, t.bytes, scope);
     scope.sync(); // all parts before the signal; pairs with the acquire of test_signal()
-    if (t.signal != nullptr && scope.is_leader()) fetch_add(t.signal, t.value);
+    if (scope.is_leader()) signal_by_store(t);
     return {PutStatus::done, 0};
   }
   PutResult result;
   if (scope.is_leader()) {
-    result = post_transfer(team.peers[peer], t);
+    result = post_transfer(team, team.peers[peer], t);
     for (; result.status == PutStatus::would_block && backoff();) {
-      result = post_transfer(team.peers[peer], t);
+      result = post_transfer(team, team.peers[peer], t);
     }
   }
   return shared_result(result, scope);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "device/threshold.hpp"
 #include "lib/base/error.hpp"
 #include "lib/nvidia/check.hpp"
 #include "lib/nvidia/hip_on_cuda.hpp"
@@ -62,7 +63,6 @@ void ProxyTeam::reach_peers(const core::TeamMemory& memory, MappingCache& cache)
   const DeviceScope scope(device_);
   for (std::uint64_t i = 0; i < ranks_; ++i) {
     device::PeerHandle& peer = peers_[i];
-    peer.settled = words_.at<std::uint64_t>(settled_at() + i * 64);
     peer.window = static_cast<char*>(memory.window);
     peer.signals = words_.at<std::uint64_t>(0);
     if (i == rank_) continue;
@@ -85,12 +85,13 @@ void ProxyTeam::add_ring(const core::TeamMemory& memory, device::PeerHandle& pee
   set.add(window_of(peer.window, memory.window_bytes, true, "peer"));
   set.add(window_of(peer.signals, signal_bytes(), true, "peer's signals"));
   set.add(window_of(memory.window, memory.window_bytes, true, "own"));
-  set.add(window_of(words_.get(), settled_at(), true, "own words"));
+  set.add(window_of(words_.get(), sums_at(), true, "own words"));
   if (memory.source_bytes != 0) {
     set.add(window_of(memory.source, memory.source_bytes, true, "sources"));
   }
   rings_.push_back(std::make_unique<ProxyRing>(kRingBytes, std::move(set)));
   peer.ring = rings_.back()->handle();
+  peer.settled = peer.ring.rptr; // the stream raises it when all below has taken effect
 }
 
 void ProxyTeam::fill_handle(const core::TeamMemory& memory) {
@@ -98,7 +99,8 @@ void ProxyTeam::fill_handle(const core::TeamMemory& memory) {
   handle_.ranks = static_cast<std::uint32_t>(ranks_);
   handle_.peers = words_.at<device::PeerHandle>(peers_at());
   handle_.window_bytes = memory.window_bytes;
-  handle_.threshold = 0; // a signal has one writer only when all of them go through the ring
+  handle_.threshold = device::kProxyThreshold.bytes;
+  handle_.sums = words_.at<std::uint64_t>(sums_at()); // the proxy stores what ATOMICs add up to
   handle_.counts = words_.at<std::uint64_t>(signal_bytes());
   handle_.landed = words_.at<std::uint64_t>(landed_at());
 }

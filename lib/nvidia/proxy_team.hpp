@@ -15,7 +15,7 @@
 namespace ferry::nvidia {
 
 // The device API's team of ranks with GPUs: kernels post puts and signals to rings that a proxy
-// drives.
+// drives; short ones are stored straight into the peer's memory while nothing is on its way to it.
 class ProxyTeam final : public core::KernelTeam {
  public:
   // Collective. The proxy is that of the window's device, and outlives this. Throws Failure alike
@@ -39,13 +39,13 @@ class ProxyTeam final : public core::KernelTeam {
   void reach_peers(const core::TeamMemory& memory, MappingCache& cache);
   void add_ring(const core::TeamMemory& memory, device::PeerHandle& peer);
   void fill_handle(const core::TeamMemory& memory);
-  // Of the words: signals, counts, landed, one settled word a peer, handles.
+  // Of the words: signals, counts, landed, sums, handles.
   [[nodiscard]] std::uint64_t signal_bytes() const { return device::signal_words(ranks_) * 8; }
   [[nodiscard]] std::uint64_t landed_at() const {
     return signal_bytes() + device::count_words(ranks_) * 8;
   }
-  [[nodiscard]] std::uint64_t settled_at() const { return landed_at() + 64; }
-  [[nodiscard]] std::uint64_t peers_at() const { return settled_at() + ranks_ * 64; }
+  [[nodiscard]] std::uint64_t sums_at() const { return landed_at() + 64; }
+  [[nodiscard]] std::uint64_t peers_at() const { return sums_at() + device::sum_words(ranks_) * 8; }
   [[nodiscard]] std::uint64_t all_bytes() const {
     return peers_at() + ranks_ * sizeof(device::PeerHandle);
   }

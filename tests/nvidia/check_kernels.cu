@@ -62,17 +62,18 @@ __global__ void exchange_puts(Puts p) {
   const std::uint64_t begin = nanoseconds();
   for (int i = 0; i < p.rounds; ++i) {
     const std::uint64_t buffer = i % 2 * p.words;
+    const std::uint64_t words = i % p.long_every == 0 ? p.words : 1;
     std::uint64_t* const source = p.source + buffer;
-    for (std::uint64_t k = 0; k < p.words; ++k) source[k] = word(i, p.team.rank, p.peer, k);
+    for (std::uint64_t k = 0; k < words; ++k) source[k] = word(i, p.team.rank, p.peer, k);
     const auto put = device::put_signal(
-        p.team, p.peer, buffer * sizeof(std::uint64_t), source, p.words * sizeof(std::uint64_t));
+        p.team, p.peer, buffer * sizeof(std::uint64_t), source, words * sizeof(std::uint64_t));
     const auto expected = static_cast<std::uint64_t>(i) + 1;
     if (put.status != device::PutStatus::done ||
         !device::wait_signal(p.team, p.peer, expected, patience)) {
       ++*p.given_up;
       return;
     }
-    for (std::uint64_t k = 0; k < p.words; ++k) {
+    for (std::uint64_t k = 0; k < words; ++k) {
       const std::uint64_t got = device::load_relaxed(p.window + buffer + k);
       if (got != word(i, p.peer, p.team.rank, k)) ++*p.wrong;
     }

@@ -40,6 +40,7 @@ struct Puts {
   std::uint64_t* window; // the team's own, two buffers of words
   std::uint64_t words;
   int rounds;
+  int long_every; // other rounds put one word only
   std::uint64_t* nanoseconds;
   std::uint64_t* wrong; // counts
   std::uint64_t* given_up;

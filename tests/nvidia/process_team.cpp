@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include "lib/base/clock.hpp"
 #include "lib/base/error.hpp"
@@ -97,6 +98,19 @@ int run_rank(const Job& job, ProcessTeam::Board* board, int rank) {
   return 1;
 }
 
+// In a process of its own, as ranks are.
+int run_threads(const Job& job, ProcessTeam::Board* board) {
+  std::atomic<int> worst{0};
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < board->ranks; ++rank) {
+    ranks.emplace_back([&, rank] {
+      if (run_rank(job, board, rank) != 0) worst = 1;
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  return worst;
+}
+
 } // namespace
 
 std::vector<int> run_job(const Job& job) {
@@ -109,10 +123,10 @@ std::vector<int> run_job(const Job& job) {
   board->ranks = job.ranks;
   std::fflush(nullptr);
   std::vector<pid_t> pids;
-  for (int rank = 0; rank < job.ranks; ++rank) {
+  for (int rank = 0; rank < (job.threads ? 1 : job.ranks); ++rank) {
     const pid_t pid = fork();
     if (pid == 0) {
-      const int result = run_rank(job, board, rank);
+      const int result = job.threads ? run_threads(job, board) : run_rank(job, board, rank);
       std::fflush(nullptr);
       _exit(result);
     }

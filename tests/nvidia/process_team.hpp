@@ -38,8 +38,11 @@ class ProcessTeam final : public core::DeviceTeam {
 
 // Runs body on `ranks` processes and gives each what it returned: 0 is good. set_up runs first in
 // each, before anything is loaded (environment). Ends all after `seconds`: then their result is -1.
+// threads: the ranks are threads of one process, whose kernels share a GPU at the same time, where
+// those of processes take turns; all get the worst of what they returned.
 struct Job {
   int ranks = 2;
+  bool threads = false;
   double seconds = 40;
   std::function<void(int rank)> set_up = [](int) {};
   std::function<int(ProcessTeam&)> body;
