@@ -147,6 +147,37 @@ TEST_CASE("nodes: ranks that reach each other form nodes, whatever else they rea
   CHECK(make_node_map(group_by_reach(many, 130)).members[1].back() == 129);
 }
 
+// What one call leaves in the stages must be read before the next one, of whatever shape, comes
+// over it, with no wait for all in between.
+TEST_CASE("nodes: calls in a row") {
+  const NodeMap maps[] = {even(2, 2), even(3, 3), blocks_of({1, 4, 2}), scattered(7, 3)};
+  for (const NodeMap& map : maps) {
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      std::mt19937_64 random(seed);
+      const auto below = [&](int bound) {
+        return static_cast<int>(random() % static_cast<std::uint64_t>(bound));
+      };
+      const NodeLimits limits = limits_of(6144, random() % 2 * 4096, 64);
+      constexpr Operation kOperations[] = {
+          Operation::alltoall, Operation::allgather, Operation::broadcast, Operation::gather,
+          Operation::barrier};
+      std::vector<NodeCase> calls;
+      for (int i = 0; i < 8; ++i) {
+        const Operation operation = kOperations[below(5)];
+        const bool rooted = operation == Operation::broadcast || operation == Operation::gather;
+        const auto most = operation == Operation::gather ? 6144 / map.ranks() : 1000;
+        const auto bytes = static_cast<std::uint64_t>(below(2) == 0 ? below(64) : below(most));
+        const std::uint64_t block = operation == Operation::barrier ? 0 : bytes;
+        calls.push_back({operation, rooted ? below(map.ranks()) : 0, {block}, limits});
+      }
+      CAPTURE(map.ranks());
+      CAPTURE(seed);
+      NodeJob job(map, limits.stage_bytes, seed);
+      CHECK(job.run_row(calls) == "");
+    }
+  }
+}
+
 // One rank comes late: nobody may leave before it has come.
 TEST_CASE("nodes: nobody leaves a barrier before all have entered") {
   const NodeMap maps[] = {even(2, 2), even(5, 2), blocks_of({1, 4, 2}), scattered(7, 3)};

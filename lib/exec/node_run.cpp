@@ -88,14 +88,21 @@ void NodeRun::begin(
   filled_ = exchanged_ = drained_ = next_local_ = next_arrival_ = 0;
   exchanging_ = false;
   free_.clear();
+  // Regions of another plan have other places: the first use of one waits for all that came before.
+  std::uint64_t before = 0;
+  for (const std::uint64_t last : channel.last_use_) before = std::max(before, last);
+  std::uint32_t taken = 0;
   for (std::size_t round = 0; round < plan.rounds.size(); ++round) {
     std::uint64_t used = 0;
     for (int region = 0; region < kNodeRegions; ++region) {
       const std::uint32_t bit = 1u << region;
       std::uint64_t& last = channel.last_use_[region];
-      if ((plan.rounds[round].writes & bit) != 0) used = std::max(used, last);
+      if ((plan.rounds[round].writes & bit) != 0) {
+        used = std::max(used, (taken & bit) != 0 ? last : before);
+      }
       if ((plan.rounds[round].touches & bit) != 0) last = number(round);
     }
+    taken |= plan.rounds[round].touches;
     free_.push_back(used);
   }
   channel.rounds_ += plan.rounds.size();

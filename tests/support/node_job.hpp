@@ -111,69 +111,106 @@ class NodeJob {
   // others can get no further, none of which may have left.
   std::string run(
       const NodeCase& wanted, const std::function<void(NodePlan&)>& tamper = {}, int late = -1) {
-    ++call_;
-    const int ranks = map_.ranks();
-    std::vector<NodePlan> plans;
-    std::vector<Exchanges> exchanges;
-    std::vector<std::unique_ptr<PatternBlocks>> blocks;
-    std::vector<NodeRun> runs(static_cast<std::size_t>(ranks));
-    for (int rank = 0; rank < ranks; ++rank) {
-      plans.push_back(core::plan_nodes(
-          {wanted.operation, rank, &map_, wanted.root, wanted.blocks, wanted.limits}));
-      const NodePlan& plan = plans.back();
-      const NodePlan& first = plans.front();
-      if (plan.rounds.size() != first.rounds.size() || plan.shapes.size() != first.shapes.size() ||
-          plan.stage_bytes != first.stage_bytes) {
-        return fmt::format("rank {} has another plan than rank 0", rank);
-      }
-      if (plan.stage_bytes > wanted.limits.stage_bytes) return "a stage beyond the limit";
-      if (tamper) tamper(plans.back());
-      blocks.push_back(std::make_unique<PatternBlocks>(wanted, call_, rank, ranks));
+    Call call;
+    std::string fault = prepare(wanted, tamper, call);
+    if (!fault.empty()) return fault;
+    for (int rank = 0; rank < map_.ranks(); ++rank) begin(call, rank);
+    const auto progress = [&](std::size_t at) { return call.runs[at].progress(); };
+    fault = drive(progress, late);
+    return fault.empty() ? judge(call) : fault;
+  }
+
+  // Calls in a row: a rank that has ended one begins the next, wherever its mates are.
+  std::string run_row(const std::vector<NodeCase>& wanted) {
+    std::vector<Call> calls(wanted.size());
+    std::vector<std::size_t> now(static_cast<std::size_t>(map_.ranks()), 0);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (std::string fault = prepare(wanted[i], {}, calls[i]); !fault.empty()) return fault;
     }
-    rounds_ = plans.front().rounds.size();
-    shapes_ = plans.front().shapes.size();
-    for (int rank = 0; rank < ranks; ++rank) {
-      const auto at = static_cast<std::size_t>(rank);
-      int number = exchange_;
-      exchanges.push_back(core::prepare_shapes(
-          plans[at], channels_[at].stage(channels_[at].me()),
-          [&](const auto& sends, const auto& receives) {
-            return std::make_unique<PostExchange>(office_, number++, rank, sends, receives);
-          }));
-    }
-    exchange_ += static_cast<int>(shapes_);
-    for (std::size_t at = 0; at < runs.size(); ++at) {
-      runs[at].begin(plans[at], channels_[at], *blocks[at], exchanges[at]);
-    }
-    std::string fault = drive(runs, late);
-    for (int rank = 0; rank < ranks && fault.empty(); ++rank) {
-      const auto at = static_cast<std::size_t>(rank);
-      if (!blocks[at]->complete()) fault = fmt::format("rank {} did not get all blocks", rank);
-      for (const auto& one : exchanges[at]) {
-        if (static_cast<const PostExchange&>(*one).misfit()) fault = "sent and received differ";
-      }
-    }
-    if (fault.empty() && !office_.empty()) fault = "a message that nobody takes";
+    for (int rank = 0; rank < map_.ranks(); ++rank) begin(calls.front(), rank);
+    std::string fault = drive([&](std::size_t at) {
+      if (calls[now[at]].runs[at].progress() == core::Poll::pending) return core::Poll::pending;
+      if (now[at] + 1 == calls.size()) return core::Poll::ready;
+      begin(calls[++now[at]], static_cast<int>(at));
+      return core::Poll::pending;
+    });
+    for (std::size_t i = 0; i < calls.size() && fault.empty(); ++i) fault = judge(calls[i]);
     return fault;
   }
 
   [[nodiscard]] PostOffice::Traffic traffic() { return office_.traffic(); }
   [[nodiscard]] std::size_t rounds() const { return rounds_; }
-  [[nodiscard]] std::size_t shapes() const { return shapes_; }
 
  private:
   struct alignas(64) Line {
     std::byte bytes[64];
   };
 
+  // One collective of all ranks.
+  struct Call {
+    std::vector<NodePlan> plans;
+    std::vector<Exchanges> exchanges;
+    std::vector<std::unique_ptr<PatternBlocks>> blocks;
+    std::vector<NodeRun> runs;
+  };
+
+  std::string prepare(
+      const NodeCase& wanted, const std::function<void(NodePlan&)>& tamper, Call& call) {
+    ++call_;
+    const int ranks = map_.ranks();
+    call.runs.resize(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+      call.plans.push_back(core::plan_nodes(
+          {wanted.operation, rank, &map_, wanted.root, wanted.blocks, wanted.limits}));
+      const NodePlan& plan = call.plans.back();
+      const NodePlan& first = call.plans.front();
+      if (plan.rounds.size() != first.rounds.size() || plan.shapes.size() != first.shapes.size() ||
+          plan.stage_bytes != first.stage_bytes) {
+        return fmt::format("rank {} has another plan than rank 0", rank);
+      }
+      if (plan.stage_bytes > wanted.limits.stage_bytes) return "a stage beyond the limit";
+      if (tamper) tamper(call.plans.back());
+      call.blocks.push_back(std::make_unique<PatternBlocks>(wanted, call_, rank, ranks));
+    }
+    rounds_ = call.plans.front().rounds.size();
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      int number = exchange_;
+      call.exchanges.push_back(core::prepare_shapes(
+          call.plans[at], channels_[at].stage(channels_[at].me()),
+          [&](const auto& sends, const auto& receives) {
+            return std::make_unique<PostExchange>(office_, number++, rank, sends, receives);
+          }));
+    }
+    exchange_ += static_cast<int>(call.plans.front().shapes.size());
+    return {};
+  }
+
+  void begin(Call& call, int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    call.runs[at].begin(call.plans[at], channels_[at], *call.blocks[at], call.exchanges[at]);
+  }
+
+  std::string judge(const Call& call) {
+    for (std::size_t at = 0; at < call.blocks.size(); ++at) {
+      if (!call.blocks[at]->complete()) return fmt::format("rank {} did not get all blocks", at);
+      for (const auto& one : call.exchanges[at]) {
+        if (static_cast<const PostExchange&>(*one).misfit()) return "sent and received differ";
+      }
+    }
+    return office_.empty() ? "" : "a message that nobody takes";
+  }
+
   // Ranks make steps in random order, some far ahead of others.
-  std::string drive(std::vector<NodeRun>& runs, int late) {
-    std::vector<std::size_t> open(runs.size());
+  template <class Progress>
+  std::string drive(const Progress& progress, int late = -1) {
+    const auto ranks = static_cast<std::size_t>(map_.ranks());
+    std::vector<std::size_t> open(ranks);
     std::iota(open.begin(), open.end(), 0);
     constexpr int kLooks = 50; // more than a barrier has rounds
     for (int look = 0; late >= 0 && look < kLooks; ++look) {
-      for (std::size_t at = 0; at < runs.size(); ++at) {
-        if (static_cast<int>(at) == late || runs[at].progress() == core::Poll::pending) continue;
+      for (std::size_t at = 0; at < ranks; ++at) {
+        if (static_cast<int>(at) == late || progress(at) == core::Poll::pending) continue;
         return fmt::format("rank {} leaves before rank {} has entered", at, late);
       }
     }
@@ -184,7 +221,7 @@ class NodeJob {
       const std::size_t part = 1 + random_() % open.size();
       std::size_t kept = 0;
       for (std::size_t i = 0; i < open.size(); ++i) {
-        if (i < part && runs[open[i]].progress() == core::Poll::ready) continue;
+        if (i < part && progress(open[i]) == core::Poll::ready) continue;
         open[kept++] = open[i];
       }
       open.resize(kept);
@@ -203,7 +240,6 @@ class NodeJob {
   int call_ = 0;
   int exchange_ = 0;
   std::size_t rounds_ = 0;
-  std::size_t shapes_ = 0;
 };
 
 } // namespace ferry::test
