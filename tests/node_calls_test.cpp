@@ -128,9 +128,20 @@ TEST_CASE("nodes, calls: non-blocking ones go over nodes from the first on, seve
 TEST_CASE("nodes, calls: blocks of an alltoallv fit into frames, or the MPI below carries them") {
   const Comm comm = duplicate();
   Exchange small(comm, 24, 0, 256); // a frame holds 256 bytes
-  Exchange large(comm, 24, 0, 257);
+  Exchange longer(comm, 24, 0, 257);
+  Exchange large(comm, 24, 0, 4097);
   small.run(1);
   CHECK_MESSAGE(begins(last_way(comm), "nodes: "), last_way(comm));
+  longer.run(2);
+  CHECK_MESSAGE(begins(last_way(comm), "mpi: "), last_way(comm));
+  CHECK_MESSAGE(last_way(comm).find("frame of 256 bytes") != std::string::npos, last_way(comm));
+  for (std::uint64_t i = 0; i < 20; ++i) { // frames grow at once, and shrink behind 16 calls
+    longer.run(3 + i);
+    CHECK_MESSAGE(begins(last_way(comm), "nodes: "), last_way(comm));
+  }
+  for (std::uint64_t i = 0; i < 40; ++i) small.run(3 + i);
+  longer.run(2);
+  CHECK_MESSAGE(begins(last_way(comm), "mpi: "), last_way(comm));
   large.run(2);
   CHECK_MESSAGE(begins(last_way(comm), "mpi: "), last_way(comm));
   for (std::uint64_t i = 0; i < 15; ++i) small.run(3 + i); // not tried for a while
@@ -179,6 +190,30 @@ TEST_SUITE("misfit") {
     } else if (code != MPI_SUCCESS) {
       CHECK_MESSAGE(text.find("; ") != std::string::npos, text);
     }
+  }
+
+  TEST_CASE("nodes, calls: bytes of another node's other call are told from an alltoallv's") {
+    const Comm comm = duplicate();
+    const auto n = static_cast<std::size_t>(comm.size());
+    constexpr MPI_Count kFrame = 16 + 256; // so that messages have one size
+    std::vector<unsigned char> send(n * kFrame, 1);
+    std::vector<unsigned char> recv(n * kFrame);
+    CHECK(ferry_barrier(comm.get()) == MPI_SUCCESS);
+    if (comm.rank() >= comm.size() / 2) {
+      CHECK(
+          ferry_alltoall(
+              send.data(), kFrame, MPI_BYTE, recv.data(), kFrame, MPI_BYTE, comm.get()) ==
+          MPI_SUCCESS);
+      return;
+    }
+    const std::vector<MPI_Count> counts(n, 8);
+    const std::vector<MPI_Aint> displs(n, 0);
+    const int code = ferry_alltoallv(
+        send.data(), counts.data(), displs.data(), MPI_BYTE, recv.data(), counts.data(),
+        displs.data(), MPI_BYTE, comm.get());
+    const std::string text = code == MPI_SUCCESS ? "" : ferry_error_text();
+    CHECK_MESSAGE(class_of(code) == MPI_ERR_TRUNCATE, text);
+    CHECK_MESSAGE(text.find("rank 2 makes another call, rank ") != std::string::npos, text);
   }
 
   TEST_CASE("nodes, calls: a node that stays away is named") {

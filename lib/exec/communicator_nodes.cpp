@@ -63,10 +63,11 @@ bool Communicator::advance_nodes(LaneOp& op) {
   const bool too_long = op.nodes->too_long();
   op.status = op.nodes->status();
   if (!too_long) remember(op);
+  const std::string* below = too_long ? nodes_->why_too_long(op.nodes->longest()) : nullptr;
+  if (op.nodes->framed()) nodes_->note_longest(op.nodes->longest());
   op.nodes.reset();
-  if (too_long) {
-    op.status = {};
-    begin_mpi(op, nodes_->note_too_long());
+  if (below != nullptr) {
+    begin_mpi(op, below);
     return true;
   }
   if (op.script != nullptr) op.status = op.script->finish(op.stage);

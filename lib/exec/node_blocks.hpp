@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "lib/base/error.hpp"
 #include "lib/exec/node_run.hpp"
@@ -23,12 +24,14 @@ class DescBlocks final : public NodeBlocks {
 
 // Head of a block that goes in a frame of a size that all ranks know.
 struct BlockFrame {
-  std::uint64_t bytes;
-  std::uint64_t too_long; // not 0: some block that its sender has does not fit into a frame
+  std::uint32_t mark; // another call of another rank has other bytes here
+  std::uint32_t bytes; // if it is in the frame
+  std::uint64_t longest; // of all blocks that its sender has; beyond the frame, none is in one
 };
 
 // The blocks of an irregular alltoall, of which a rank knows its own only. Frames of all ranks
-// reach every rank, so that all of them know afterwards whether every block was in its frame.
+// reach every rank, so that all of them know afterwards how long the longest block of all is, and
+// whether every block was in its frame.
 class FramedBlocks final : public NodeBlocks {
  public:
   FramedBlocks(const CollectiveDesc& desc, int rank, int ranks, std::uint64_t capacity);
@@ -38,16 +41,19 @@ class FramedBlocks final : public NodeBlocks {
   void load(int rank, std::uint64_t skip, std::byte* to, std::uint64_t bytes) const override;
   void store(int rank, std::uint64_t skip, const std::byte* from, std::uint64_t bytes) override;
   // Of all ranks, once all frames have been stored; alike on all of them.
-  [[nodiscard]] bool too_long() const { return too_long_; }
-  // A block of another size than its receiver expects.
+  [[nodiscard]] bool too_long() const { return longest_ > capacity_; }
+  [[nodiscard]] std::uint64_t longest() const { return longest_; }
+  // A block of another size than its receiver expects, or no such block at all.
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:
+  void note_misfit(const std::string& cause);
+
   const CollectiveDesc& desc_; // outlives this
   int rank_;
   std::uint64_t capacity_;
-  bool own_too_long_ = false;
-  bool too_long_ = false;
+  std::uint64_t own_longest_ = 0;
+  std::uint64_t longest_ = 0;
   Status status_;
 };
 

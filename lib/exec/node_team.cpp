@@ -120,9 +120,9 @@ NodeTeam::NodeTeam(Team& team, Bootstrap& bootstrap, NodeResources resources)
     : team_(team),
       bootstrap_(bootstrap),
       map_(std::move(resources.map)),
-      memory_(team, map_, resources.block, resources.blocks) {
-  limits_ = node_limits(table(), node_stage_bytes(config()));
-}
+      memory_(team, map_, resources.block, resources.blocks),
+      limits_(node_limits(table(), node_stage_bytes(config()))),
+      frames_(limits_.exchange_bytes) {}
 
 const std::vector<int>& NodeTeam::mates() const {
   return map_.members[static_cast<std::size_t>(map_.node(team_.rank()))];
@@ -133,7 +133,7 @@ std::vector<std::uint64_t> NodeTeam::sizes(const CollectiveDesc& desc) const {
   if (desc.operation == Operation::barrier) return {0};
   if (desc.irregular == nullptr) return {desc.block_bytes()};
   if (desc.operation == Operation::alltoall) {
-    return {FramedBlocks::frame_bytes(limits_.exchange_bytes)};
+    return {FramedBlocks::frame_bytes(frames_.bytes())};
   }
   if (desc.operation == Operation::gather) { // of a reduction: alike
     const bool receives = team_.rank() == desc.root;
@@ -157,11 +157,12 @@ std::string NodeTeam::refuse_alltoall(const CollectiveDesc& desc) {
   if (desc.form != Form::blocking) return "ranks do not know the counts of others";
   if (desc.in_place) return "ranks do not know the counts of others, in place";
   if (limits_.exchange_bytes == 0) return refuse_long("node_exchange_bytes", 0);
-  if (straight_ > 0) {
-    --straight_;
-    return refuse_long("node_exchange_bytes", limits_.exchange_bytes) + ", in a call before";
+  if (frames_.pass()) {
+    return refuse_long("node_exchange_bytes", frames_.most()) + ", in a call before";
   }
-  if (plan_of(desc)->rounds.size() > 1) return "too many ranks for frames of irregular blocks";
+  while (plan_of(desc)->rounds.size() > 1) { // once a size, since plans are pure
+    if (!frames_.shrink()) return "too many ranks for frames of irregular blocks";
+  }
   return {};
 }
 
@@ -202,10 +203,9 @@ const std::string* NodeTeam::refusal(const CollectiveDesc& desc) {
   return reason.empty() ? nullptr : keep(reason);
 }
 
-const std::string* NodeTeam::note_too_long() {
-  constexpr int kStraight = 15; // so that what is tried in vain costs little
-  straight_ = kStraight;
-  return keep(refuse_long("node_exchange_bytes", limits_.exchange_bytes));
+const std::string* NodeTeam::why_too_long(std::uint64_t longest) {
+  if (longest > frames_.most()) return keep(refuse_long("node_exchange_bytes", frames_.most()));
+  return keep(fmt::format("a block is longer than its frame of {} bytes", frames_.bytes()));
 }
 
 std::shared_ptr<const NodePlan> NodeTeam::plan_of(const CollectiveDesc& desc) {
@@ -234,7 +234,7 @@ std::shared_ptr<NodeOp> NodeTeam::prepare(const CollectiveDesc& desc) {
   const bool framed = desc.operation == Operation::alltoall && desc.irregular != nullptr;
   return std::make_shared<NodeOp>(
       std::move(plan), desc, team_, memory_.channel(), std::move(exchanges),
-      framed ? limits_.exchange_bytes : 0);
+      framed ? frames_.bytes() : 0);
 }
 
 std::byte* NodeTeam::provide(const CollectiveDesc& desc) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/bootstrap.hpp"
+#include "lib/exec/frame_size.hpp"
 #include "lib/exec/node_blocks.hpp"
 #include "lib/exec/node_run.hpp"
 #include "lib/exec/set_up.hpp"
@@ -63,7 +64,9 @@ class NodeOp {
   // Once it is complete.
   [[nodiscard]] Status status() const { return framed() ? framed_->status() : Status{}; }
   // Complete, but blocks were too long for their frames, on all ranks alike.
-  [[nodiscard]] bool too_long() const { return framed_ != nullptr && framed_->too_long(); }
+  [[nodiscard]] bool too_long() const { return framed() && status().ok() && framed_->too_long(); }
+  // Of the blocks of all ranks, of a complete one with frames.
+  [[nodiscard]] std::uint64_t longest() const { return framed_->longest(); }
   // What is missing; `rank_of` gives the rank of a member.
   [[nodiscard]] std::string missing(const std::vector<int>& members) const;
 
@@ -94,8 +97,10 @@ class NodeTeam {
   // Null when there is a plan over nodes for this call, else why the MPI below carries it. Alike on
   // all ranks; once for each call.
   [[nodiscard]] const std::string* refusal(const CollectiveDesc& desc);
-  // A call whose frames were too short: those that follow go by the MPI below for a while.
-  [[nodiscard]] const std::string* note_too_long();
+  // After each call with frames: the longest block of all ranks.
+  void note_longest(std::uint64_t bytes) { frames_.note(bytes); }
+  // Why the MPI below carries a call whose frames were too short; before note_longest().
+  [[nodiscard]] const std::string* why_too_long(std::uint64_t longest);
   [[nodiscard]] const NodeLimits& limits() const { return limits_; }
   // Collective, in the order of the calls. The operation runs after all that were made before.
   [[nodiscard]] std::shared_ptr<NodeOp> prepare(const CollectiveDesc& desc);
@@ -133,7 +138,7 @@ class NodeTeam {
   std::map<Key, std::shared_ptr<const NodePlan>> plans_;
   std::uint64_t plan_generation_ = 0;
   std::set<std::string> reasons_; // that were given: calls point to them
-  int straight_ = 0; // irregular alltoalls that do without frames
+  FrameSize frames_; // of irregular alltoalls
 };
 
 } // namespace ferry::core
