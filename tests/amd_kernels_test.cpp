@@ -106,7 +106,7 @@ TEST_CASE("code objects: every kernel takes the structure that the host fills, w
   const std::map<std::string, std::size_t> arguments = {
       {kLowLatencyKernel, sizeof(device::LowLatencyArgs)},
       {kWideKernel, sizeof(device::WideArgs)},
-      {kTriggerKernel, sizeof(TriggerArgs)},
+      {kStartKernel, sizeof(StartArgs)},
       {kPutSignalKernel, sizeof(PutSignalArgs)}};
   REQUIRE(code_objects().count != 0);
   for (std::size_t i = 0; i < code_objects().count; ++i) {

@@ -38,8 +38,9 @@ std::size_t ArmedRing::ring_bytes(const RingProgram& program) {
   return kLaps * lap_of(program);
 }
 
-bool ArmedRing::room() const {
-  return next_ + lap_ - lease_->consumed() < lease_->ring().bytes;
+// A ring is never filled to its last byte.
+std::uint64_t ArmedRing::room() const {
+  return (lease_->ring().bytes - 1 - (next_ - lease_->consumed())) / lap_;
 }
 
 std::string ArmedRing::next_packet() const {

@@ -21,8 +21,8 @@ class ArmedRing {
   // Of a ring that holds a few epochs: an engine may tell late how far it has come.
   [[nodiscard]] static std::size_t ring_bytes(const RingProgram& program);
 
-  // Is there room for one epoch more?
-  [[nodiscard]] bool room() const;
+  // For how many epochs more is there room?
+  [[nodiscard]] std::uint64_t room() const;
   // Hands the packets of this epoch to the engine, behind those of the epoch before it.
   void arm(std::uint64_t epoch);
 

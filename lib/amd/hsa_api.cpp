@@ -103,6 +103,7 @@ HipApi find_hip() {
     Library library(handle);
     library.optional(api.pointer_attribute, "hipPointerGetAttribute");
     library.optional(api.launch_host_function, "hipLaunchHostFunc");
+    library.optional(api.is_capturing, "hipStreamIsCapturing");
     library.optional(api.address_range, "hipMemGetAddressRange");
     find_modules(library, api.modules);
     break;

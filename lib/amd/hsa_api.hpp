@@ -124,6 +124,8 @@ struct HipApi {
   int (*pointer_attribute)(void* answer, int attribute, void* pointer) = nullptr;
   // hipLaunchHostFunc
   int (*launch_host_function)(void* stream, void (*)(void*), void* data) = nullptr;
+  // hipStreamIsCapturing
+  int (*is_capturing)(void* stream, int* status) = nullptr;
   // hipMemGetAddressRange
   int (*address_range)(void** base, std::size_t* bytes, void* pointer) = nullptr;
   HipModules modules;

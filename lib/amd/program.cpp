@@ -113,16 +113,14 @@ class Translator {
     return std::move(program_);
   }
 
-  // The low half comes last: who sees it may free the memory, so nothing may land behind it. See
-  // SdmaPlan::done() for what is read in between when it wraps.
+  // Each writes one half of the word; set_epoch() says which.
   void tell_done(RingProgram& program) {
     program_ = std::move(program);
-    program_.done.resize(2);
-    for (const std::uint64_t half : {1, 0}) {
+    program_.done = places_.done;
+    for (int half = 0; half < 2; ++half) {
       device::FencePacket packet;
-      require(Packets::fence(packet, places_.done + 4 * half, 0));
-      constexpr std::uint32_t kData = 3;
-      program_.done[half] = static_cast<std::uint32_t>(program_.dwords.size()) + kData;
+      require(Packets::fence(packet, places_.done, 0));
+      program_.fences.push_back(static_cast<std::uint32_t>(program_.dwords.size()));
       append(packet);
     }
     program = std::move(program_);
@@ -207,6 +205,20 @@ core::AddressBook book_of(const JobPlan& plan, const Places& places) {
     book.ranks.push_back({at.send, at.recv, block, block, at.stage, at.signals});
   }
   return book;
+}
+
+// The low half is written last: who sees the end may free the memory, so nothing may land behind
+// it. Where the high half changes it is that one, and what is read in between is less than before.
+void tell_end(const RingProgram& program, std::uint64_t number, std::uint32_t* dwords) {
+  const bool carries = number / kHalf != (number - 1) / kHalf;
+  for (std::size_t i = 0; i < program.fences.size(); ++i) {
+    const std::uint64_t half = (i == 0) == carries ? 0 : 1;
+    const std::uint64_t address = program.done + 4 * half;
+    std::uint32_t* const fence = dwords + program.fences[i];
+    fence[1] = static_cast<std::uint32_t>(address);
+    fence[2] = static_cast<std::uint32_t>(address / kHalf);
+    fence[3] = static_cast<std::uint32_t>(half == 0 ? number : number / kHalf);
+  }
 }
 
 bool compares_wide(Generation generation) {
@@ -317,9 +329,7 @@ void set_epoch(
     dwords[poll.header] = (dwords[poll.header] & ~kFunctionMask) | function;
     dwords[poll.reference] = static_cast<std::uint32_t>(wraps ? reference - 1 : reference);
   }
-  for (std::size_t half = 0; half < program.done.size(); ++half) {
-    dwords[program.done[half]] = static_cast<std::uint32_t>(epoch >> (32 * half));
-  }
+  tell_end(program, first + epoch, dwords);
 }
 
 } // namespace ferry::amd

@@ -80,11 +80,13 @@ struct RingProgram {
   int peer = 0;
   std::vector<std::uint32_t> dwords;
   std::vector<PollSpot> polls;
-  std::vector<std::uint32_t> done; // dwords: low and high half of the epoch
+  std::vector<std::uint32_t> fences; // dwords where the two begin that tell the end
+  std::uint64_t done = 0; // the word that they write
 };
 
 // Every ring begins with a poll of the trigger, tells its end to the last ring, and that one writes
-// the number of the epoch to the word `done`, when nothing of the epoch is left to do.
+// the number of the epoch to the word `done`, when nothing of the epoch is left to do. That word,
+// too, counts from `first` of set_epoch(), and nobody ever reads a number that is too large.
 [[nodiscard]] std::vector<RingProgram> make_program(
     const JobPlan& plan, const Places& places, device::Generation generation,
     std::uint64_t max_packet_bytes);

@@ -11,7 +11,8 @@ namespace ferry::amd {
 namespace {
 
 constexpr double kDrainSeconds = 1; // for what is behind the last packet that matters
-constexpr std::size_t kSmallestRing = 64 * 1024; // so that most plans can use any queue
+// So that most plans can use any queue, and some hundred starts can be programmed ahead.
+constexpr std::size_t kSmallestRing = 256 * 1024;
 
 } // namespace
 

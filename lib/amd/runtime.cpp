@@ -193,6 +193,12 @@ void Runtime::copy(void* to, const void* from, std::size_t bytes) const {
   check(hsa_.memory_copy(to, from, bytes), fmt::format("copy {} bytes", bytes));
 }
 
+bool Runtime::captures(void* stream) const {
+  int status = 0; // hipStreamCaptureStatusNone
+  if (hip_.is_capturing == nullptr) return true;
+  return hip_.is_capturing(stream, &status) != 0 || status != 0;
+}
+
 void Runtime::call_on_stream(void* stream, void (*function)(void*), void* data) const {
   if (hip_.launch_host_function == nullptr) {
     throw Failure(ErrorKind::argument, "there are no streams: this program does not use HIP");

@@ -57,6 +57,8 @@ class Runtime {
   void release(std::byte* base) const noexcept;
   void copy(void* to, const void* from, std::size_t bytes) const;
 
+  // Is work that is put there now recorded for later, or may it be?
+  [[nodiscard]] bool captures(void* stream) const;
   // Behind what is in the stream already. Throws Failure without HIP.
   void call_on_stream(void* stream, void (*function)(void*), void* data) const;
 

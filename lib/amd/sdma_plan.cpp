@@ -11,44 +11,79 @@
 
 namespace ferry::amd {
 
-SdmaPlan::SdmaPlan(const Runtime& runtime, SdmaParts parts)
-    : runtime_(runtime), parts_(std::move(parts)) {}
+using core::ErrorKind;
+using core::Failure;
+
+SdmaPlan::SdmaPlan(Devices& devices, SdmaParts parts)
+    : devices_(devices), parts_(std::move(parts)), on_host_(!parts_.in_hardware) {}
 
 // Epochs that were programmed and never started stay in their rings: such queues end with the plan.
+// What a kernel may still look at is never freed.
 SdmaPlan::~SdmaPlan() {
+  if (stream_starts_ != nullptr && !stream_starts_->end()) {
+    static_cast<void>(stream_starts_.release());
+    static_cast<void>(new ControlPage(parts_.control));
+  }
   if (done() >= armed_) return;
   for (const ArmedRing& ring : parts_.rings) ring.queue().give_up();
 }
 
+std::uint64_t SdmaPlan::room() const {
+  std::uint64_t least = UINT64_MAX;
+  for (const ArmedRing& ring : parts_.rings) least = std::min(least, ring.room());
+  return least;
+}
+
 bool SdmaPlan::arm_next() {
-  const auto room = [](const ArmedRing& ring) { return ring.room(); };
-  if (!std::all_of(parts_.rings.begin(), parts_.rings.end(), room)) return false;
+  if (room() == 0) return false;
   ++armed_;
   for (ArmedRing& ring : parts_.rings) ring.arm(armed_);
   return true;
 }
 
-std::uint64_t SdmaPlan::arm(std::uint64_t epochs) {
-  std::uint64_t count = 0;
-  for (; count < epochs && arm_next();) ++count;
-  return count;
+device::StartHandle SdmaPlan::handle_of(std::uint64_t starts) const {
+  device::StartHandle handle;
+  handle.release = parts_.control.trigger();
+  handle.done = parts_.control.done();
+  handle.first = parts_.first + armed_ - starts + 1;
+  handle.starts = starts;
+  return handle;
+}
+
+device::StartHandle SdmaPlan::arm(int starts) {
+  look_at_kernels();
+  if (!status_.ok()) throw Failure(status_);
+  if (!parts_.in_hardware) {
+    throw Failure(
+        ErrorKind::request, "the host carries out the packets of this plan: no kernel can start it",
+        "start it with ferry_start or ferry_start_on_stream; ferry_explain tells why");
+  }
+  const auto wanted = static_cast<std::uint64_t>(starts);
+  if (const std::uint64_t most = room(); most < wanted) {
+    throw Failure(
+        ErrorKind::request,
+        fmt::format("{} more starts do not fit into the rings, {} do", wanted, most),
+        "arm fewer, and more of them when those are complete");
+  }
+  for (std::uint64_t i = 0; i < wanted; ++i) arm_next();
+  handed_out_ = armed_;
+  return handle_of(wanted);
 }
 
 std::uint64_t SdmaPlan::started() const {
   return device::load_acquire(parts_.control.trigger()) - parts_.first;
 }
 
-// Pairs with the fences behind the last packet of an epoch. Where the low half wraps the high one
-// is there before it: a number beyond all that was armed, of an epoch that is complete.
+// Pairs with the fences behind the last packet of an epoch.
 std::uint64_t SdmaPlan::done() const {
-  const std::uint64_t told = device::load_acquire(parts_.control.done());
-  return told > armed_ ? told >> 32 << 32 : told;
+  return device::load_acquire(parts_.control.done()) - parts_.first;
 }
 
 void SdmaPlan::start() {
+  look_at_kernels();
   if (!status_.ok()) return;
   if (armed_ == started() && !arm_next()) {
-    fail({core::ErrorKind::request, "a start before the one before it was complete", {}});
+    fail({ErrorKind::request, "a start before the one before it was complete", {}});
     return;
   }
   // The release makes the buffers visible to the engines, whose polls come after it.
@@ -56,6 +91,7 @@ void SdmaPlan::start() {
 }
 
 core::Poll SdmaPlan::progress() {
+  look_at_kernels();
   if (!status_.ok()) return core::Poll::ready;
   for (const ArmedRing& ring : parts_.rings) {
     const core::Status status = ring.queue().progress();
@@ -72,10 +108,49 @@ void SdmaPlan::fail(const core::Status& status) {
   for (const ArmedRing& ring : parts_.rings) ring.queue().give_up();
 }
 
+// Kernels wait as long as every wait may take.
+void SdmaPlan::look_at_kernels() {
+  if (stream_starts_ == nullptr || !status_.ok() || !stream_starts_->gave_up()) return;
+  fail(
+      {ErrorKind::timeout,
+       fmt::format("waited {} s on a stream: {}", core::config().timeout, missing()),
+       "see whether all ranks still make the same calls, or raise FERRY_TIMEOUT"});
+}
+
+// Programmed now, released when the stream comes to it. A graph would start it once only.
+bool SdmaPlan::start_by_kernel(void* stream) {
+  if (on_host_ || devices_.runtime.captures(stream)) return false;
+  if (stream_starts_ == nullptr) {
+    try {
+      stream_starts_ = std::make_unique<StreamStarts>(
+          devices_.kernels, devices_.gpu(parts_.node), core::config().timeout);
+    } catch (const Failure&) { // a function on the host does as well
+      return false;
+    }
+  }
+  if (!arm_next()) return false;
+  try {
+    stream_starts_->launch(handle_of(1), stream);
+  } catch (const Failure& failure) {
+    fail(failure.status());
+    throw;
+  }
+  return true;
+}
+
 // Also in a graph, which replays the call and not its outcome: what changes from start to start is
 // read when it runs.
 void SdmaPlan::start_on_stream(void* stream) {
-  runtime_.call_on_stream(stream, &SdmaPlan::run_on_stream, this);
+  look_at_kernels();
+  if (!status_.ok()) throw Failure(status_);
+  if (started() < handed_out_) {
+    throw Failure(
+        ErrorKind::request, "starts of the handle that were armed are not all made",
+        "make them before a start on a stream");
+  }
+  if (start_by_kernel(stream)) return;
+  on_host_ = true; // and arms when it runs: nobody may arm before it
+  devices_.runtime.call_on_stream(stream, &SdmaPlan::run_on_stream, this);
 }
 
 void SdmaPlan::run_on_stream(void* self) {

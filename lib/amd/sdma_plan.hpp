@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "lib/amd/armed_ring.hpp"
+#include "lib/amd/devices.hpp"
 #include "lib/amd/ipc_cache.hpp"
+#include "lib/amd/stream_starts.hpp"
 #include "lib/exec/device_backend.hpp"
 
 namespace ferry::amd {
@@ -23,22 +25,26 @@ struct ControlPage {
 struct SdmaParts {
   ControlPage control;
   std::vector<Mapping> mappings; // of all ranks' memory
-  std::uint64_t first = 0; // from which the trigger counts
+  std::uint64_t first = 0; // from which trigger and completion count
   bool in_hardware = false;
+  int node = 0; // of the GPU
   std::string label; // "alltoall on MPI_COMM_WORLD"
   std::string why;
   std::vector<ArmedRing> rings; // last: they end before the memory that their packets name
 };
 
 // A collective that copy engines carry out by themselves: a start is one increment of the trigger,
-// made by the host, at a point in a stream, or by a kernel.
+// made by the host, at a point in a stream, or by a kernel. On streams a kernel of one lane makes
+// it, unless it is captured, the host carries the packets out, or the rings are full: then a
+// function on the host does, and goes on to do so for this plan.
 class SdmaPlan final : public core::DevicePlan {
  public:
-  SdmaPlan(const Runtime& runtime, SdmaParts parts);
+  SdmaPlan(Devices& devices, SdmaParts parts);
   ~SdmaPlan() override;
 
   void start() override;
   void start_on_stream(void* stream) override;
+  [[nodiscard]] device::StartHandle arm(int starts) override;
   [[nodiscard]] core::Poll progress() override;
   [[nodiscard]] const core::Status& status() const override { return status_; }
   [[nodiscard]] std::string missing() const override;
@@ -47,21 +53,26 @@ class SdmaPlan final : public core::DevicePlan {
   // More about the choice of the path, behind what explain() says.
   void tell_why(const std::string& more) { parts_.why += more; }
 
-  // Programs up to `epochs` starts ahead, and tells for how many there was room. From then on
-  // whoever adds 1 to trigger() starts; the result is there when done() has counted it.
-  std::uint64_t arm(std::uint64_t epochs);
-  [[nodiscard]] std::uint64_t* trigger() const { return parts_.control.trigger(); }
+  // For how many starts more is there room in the rings?
+  [[nodiscard]] std::uint64_t room() const;
   [[nodiscard]] std::uint64_t done() const;
   [[nodiscard]] std::uint64_t started() const;
 
  private:
   bool arm_next();
+  // Of the last `starts` that were armed.
+  [[nodiscard]] device::StartHandle handle_of(std::uint64_t starts) const;
+  bool start_by_kernel(void* stream);
+  void look_at_kernels();
   void fail(const core::Status& status);
   static void run_on_stream(void* self);
 
-  const Runtime& runtime_;
+  Devices& devices_;
   SdmaParts parts_;
   std::uint64_t armed_ = 0; // epochs
+  std::uint64_t handed_out_ = 0; // up to this epoch by handles
+  bool on_host_; // starts on streams
+  std::unique_ptr<StreamStarts> stream_starts_; // once there is one
   core::Status status_;
 };
 

@@ -166,6 +166,7 @@ void SetUp::make_memory() {
   card_.recv = share(in_.buffers.recv, in_.buffers.recv_bytes);
   control_.page = in_.source.provider->control_page(gpu());
   *control_.trigger() = in_.options.first;
+  *control_.done() = in_.options.first;
   marks_ = in_.source.provider->control_page(gpu());
 }
 
@@ -243,6 +244,7 @@ SdmaParts SetUp::assemble() {
   parts.mappings = std::move(mappings_);
   parts.first = in_.options.first;
   parts.in_hardware = hardware_;
+  parts.node = gpu().node;
   parts.label =
       fmt::format("persistent {} on {}", core::name_of(in_.job.job().operation), in_.team.name());
   return parts;
@@ -263,7 +265,7 @@ SetUpResult SetUp::run() {
   arena_mappings_.clear();
   SetUpResult result;
   result.status = try_together(
-      in_.team, [&] { result.plan = std::make_unique<SdmaPlan>(in_.devices.runtime, assemble()); });
+      in_.team, [&] { result.plan = std::make_unique<SdmaPlan>(in_.devices, assemble()); });
   if (!result.status.ok()) result.plan.reset();
   return result;
 }

@@ -3,13 +3,17 @@
 // not take: blocks that differ, blocks with gaps, reductions.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ferry/ferry.h>
 
+#include "device/start.hpp"
 #include "lib/exec/device_memory.hpp"
 #include "tests/amd/rig.hpp"
 #include "tests/matrix/collective_grid.hpp"
@@ -220,6 +224,90 @@ TEST_CASE("amd: a handle tells whether engines carry it, or why it goes through 
   MPI_Type_commit(&gaps);
   says(Coll::alltoall, gaps, "device memory goes through the host: rank 0: blocks with gaps");
   MPI_Type_free(&gaps);
+}
+
+// As a kernel does it, which keeps the program waiting.
+bool start_and_wait(const device::StartHandle& handle, std::uint64_t n) {
+  return std::async(
+             std::launch::async,
+             [&] {
+               const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+               return device::start(handle, n) && device::wait_start(handle, n, [end] {
+                        std::this_thread::yield();
+                        return std::chrono::steady_clock::now() < end;
+                      });
+             })
+      .get();
+}
+
+// An alltoall of integers on GPUs, with other ones at each start.
+class Integers {
+ public:
+  Integers() {
+    REQUIRE(
+        ferry_alltoall_init(
+            send_.data(), kCount, MPI_INT, recv_.data(), kCount, MPI_INT, MPI_COMM_WORLD,
+            MPI_INFO_NULL, &request_) == MPI_SUCCESS);
+  }
+  Integers(const Integers&) = delete;
+  Integers& operator=(const Integers&) = delete;
+  ~Integers() { CHECK(ferry_request_free(&request_) == MPI_SUCCESS); }
+  [[nodiscard]] ferry_request& request() { return request_; }
+
+  void fill(int iteration) {
+    std::vector<int> out(ranks_ * kCount);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = value(iteration, me_, i / kCount, i % kCount);
+    }
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(out.data());
+    send_.write({bytes, bytes + out.size() * sizeof(int)});
+    recv_.write(std::vector<unsigned char>(out.size() * sizeof(int), 0xee));
+  }
+  [[nodiscard]] std::size_t wrong(int iteration) {
+    const std::vector<unsigned char> seen = recv_.read();
+    const auto* const in = reinterpret_cast<const int*>(seen.data());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < ranks_ * kCount; ++i) {
+      wrong += in[i] != value(iteration, i / kCount, me_, i % kCount) ? 1 : 0;
+    }
+    return wrong;
+  }
+
+ private:
+  static constexpr std::size_t kCount = 500;
+  static int value(int iteration, std::size_t from, std::size_t to, std::size_t i) {
+    return static_cast<int>(i * 31 + from * 1009 + to * 17) + iteration * 7919;
+  }
+  const std::size_t ranks_ = static_cast<std::size_t>(rig().ranks());
+  const std::size_t me_ = static_cast<std::size_t>(rig().rank());
+  RigBuffer send_{rig(), ranks_* kCount * sizeof(int)};
+  RigBuffer recv_{rig(), ranks_* kCount * sizeof(int)};
+  ferry_request request_ = FERRY_REQUEST_NULL;
+};
+
+TEST_CASE("amd: ferry_arm gives starts to a kernel, ferry_start takes the next of them") {
+  Integers integers;
+  ferry_request& request = integers.request();
+  device::StartHandle handle;
+  if (rig().ranks() == 1) { // it runs on the host
+    CHECK(ferry_arm(request, 1, &handle, sizeof handle) == MPI_ERR_REQUEST);
+    return;
+  }
+  for (int iteration = 0; iteration < 12; ++iteration) {
+    if (iteration % 4 == 0) {
+      REQUIRE(ferry_arm(request, 4, &handle, sizeof handle) == MPI_SUCCESS);
+    }
+    integers.fill(iteration);
+    if (iteration % 4 == 3) {
+      CHECK(ferry_start(&request) == MPI_SUCCESS);
+      CHECK(ferry_wait(&request) == MPI_SUCCESS);
+    } else {
+      CHECK(start_and_wait(handle, static_cast<std::uint64_t>(iteration % 4 + 1)));
+    }
+    CHECK(integers.wrong(iteration) == 0);
+  }
+  CHECK(ferry_arm(request, 1000000, &handle, sizeof handle) == MPI_ERR_REQUEST);
+  CHECK(contains(ferry_error_text(), "more starts do not fit into the rings"));
 }
 
 } // namespace

@@ -100,7 +100,7 @@ Rig::Rig(const RigSettings& settings) {
   FakeSettings kernel;
   kernel.model = settings.model;
   kernel.folder = folder_.path();
-  kernel.free_engines = settings.seed != 0 || !small_grid();
+  kernel.free_engines = settings.seed != 0 || !(small_grid() || settings.in_order);
   kernel.seed = settings.seed != 0 ? settings.seed : seed_of_run(team_.rank());
   kernel.seed = kernel.seed * 64 + static_cast<std::uint64_t>(team_.rank());
   kernel_ = std::make_unique<FakeKernel>(kernel);

@@ -51,6 +51,7 @@ struct RigSettings {
   // Of engines that use their freedom; 0: that of the run. Many ranks on few cores have engines
   // that do one thing after the other, unless there is a seed.
   std::uint64_t seed = 0;
+  bool in_order = false; // engines do one thing after the other, however few ranks there are
 };
 
 // A folder for all ranks, gone when the last of them has left.

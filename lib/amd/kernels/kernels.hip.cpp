@@ -10,6 +10,7 @@
 #include "device/ring.hpp"
 #include "device/wide_exchange.hpp"
 #include "lib/amd/kernels/kernels.hpp"
+#include "lib/amd/kernels/run_start.hpp"
 
 namespace {
 
@@ -61,9 +62,10 @@ FERRY_KERNEL FERRY_LANES ferry_wide(WideArgs args) {
       args, Deadline(args.patience, stop_word(args.report)), detail::place_in_grid(), Workgroup{});
 }
 
-// One lane. Starts what waits for the word: plans that were programmed ahead.
-FERRY_KERNEL FERRY_LANES ferry_trigger(TriggerArgs args) {
-  fetch_add(args.word, args.value);
+// One lane. Starts a plan on copy engines that was programmed ahead, and waits for its end: a start
+// on a stream, for what comes behind it there.
+FERRY_KERNEL FERRY_LANES ferry_start(StartArgs args) {
+  run_start(args, Deadline(args.patience, stop_word(&args.report->waits)));
 }
 
 // One lane. Posts a put from the device and waits for its signal: how a self-test tries rings.

@@ -10,6 +10,7 @@
 
 #include "device/low_latency.hpp"
 #include "device/ring.hpp"
+#include "device/start.hpp"
 #include "device/wide_exchange.hpp"
 
 namespace ferry::amd {
@@ -18,7 +19,7 @@ inline constexpr std::uint32_t kMaxLanes = 512; // of a workgroup
 
 inline constexpr const char* kLowLatencyKernel = "ferry_low_latency"; // device::LowLatencyArgs
 inline constexpr const char* kWideKernel = "ferry_wide"; // device::WideArgs
-inline constexpr const char* kTriggerKernel = "ferry_trigger"; // TriggerArgs, one lane
+inline constexpr const char* kStartKernel = "ferry_start"; // StartArgs, one lane
 inline constexpr const char* kPutSignalKernel = "ferry_put_signal"; // PutSignalArgs, one lane
 
 // `patience` of all arguments counts the steady clock of the device: 100 MHz but on gfx90a, where
@@ -30,9 +31,18 @@ constexpr std::uint64_t ticks_of(double seconds, bool gfx90a) {
   return static_cast<std::uint64_t>(limited * (gfx90a ? 25e6 : 100e6));
 }
 
-struct TriggerArgs {
-  std::uint64_t* word = nullptr;
-  std::uint64_t value = 1;
+// Memory of the host.
+struct StartReport {
+  device::KernelReport waits; // the first that gave up
+  std::uint64_t ended = 0; // launches
+};
+
+struct StartArgs {
+  device::StartHandle handle;
+  std::uint64_t number = 1; // of the start, as start() counts
+  std::uint64_t launch = 1; // counted from 1; they follow each other
+  StartReport* report = nullptr;
+  std::uint64_t patience = 0;
 };
 
 struct PutSignalResult {

@@ -13,6 +13,7 @@
 #include "device/low_latency.hpp"
 #include "device/wide_exchange.hpp"
 #include "lib/amd/kernels/kernels.hpp"
+#include "lib/amd/kernels/run_start.hpp"
 #include "tests/amd/fake/rocr.hpp"
 #include "tests/support/kernel_job.hpp"
 
@@ -41,9 +42,11 @@ class HostDeadline {
   const device::KernelReport* report_;
 };
 
+enum class KernelKind { low_latency, wide, start };
+
 struct Function {
   int device = 0;
-  bool wide = false;
+  KernelKind kind = KernelKind::low_latency;
 };
 
 struct Modules {
@@ -95,10 +98,14 @@ int find_function(void** function, void* module, const char* name) {
   const std::lock_guard lock(modules().mutex);
   const auto home = modules().loaded.find(module);
   if (home == modules().loaded.end()) return kInvalidHandle;
-  const bool wide = name == std::string(amd::kWideKernel);
-  if (!wide && name != std::string(amd::kLowLatencyKernel)) return kNotFound;
+  static const std::map<std::string, KernelKind> kinds{
+      {amd::kLowLatencyKernel, KernelKind::low_latency},
+      {amd::kWideKernel, KernelKind::wide},
+      {amd::kStartKernel, KernelKind::start}};
+  const auto kind = kinds.find(name);
+  if (kind == kinds.end()) return kNotFound;
   Function& found = modules().functions[std::to_string(home->second) + name];
-  found = {home->second, wide};
+  found = {home->second, kind->second};
   *function = &found;
   return 0;
 }
@@ -150,7 +157,12 @@ int launch_kernel(
   }
   if (called.device != current_device) return kInvalidHandle;
   auto& queue = *static_cast<FakeStream*>(stream);
-  if (called.wide) {
+  if (called.kind == KernelKind::start) {
+    ++launches;
+    queue.push([args = *static_cast<const amd::StartArgs*>(arguments[0])] {
+      amd::run_start(args, HostDeadline(args.patience, &args.report->waits));
+    });
+  } else if (called.kind == KernelKind::wide) {
     queue.push([grid_x, args = *static_cast<const device::WideArgs*>(arguments[0])] {
       run_faulty(args, [&] {
         run_grid(grid_x, [&](const device::Place& place, const auto& scope) {

@@ -335,23 +335,6 @@ struct RocrFunctions {
          false});
     return 0;
   }
-  static int pointer_attribute(void* answer, int attribute, void* pointer) {
-    const auto record = current->record_of(pointer);
-    if (attribute != amd::HipApi::kBufferId || !record || record->id == 0) return 1;
-    std::memcpy(answer, &record->id, sizeof record->id);
-    return 0;
-  }
-  static int address_range(void** base, std::size_t* bytes, void* pointer) {
-    const auto record = current->record_of(pointer);
-    if (!record) return 1;
-    *base = record->base;
-    *bytes = record->bytes;
-    return 0;
-  }
-  static int launch_host_function(void* stream, void (*function)(void*), void* data) {
-    static_cast<FakeStream*>(stream)->push([=] { function(data); });
-    return 0;
-  }
 };
 
 amd::HsaApi FakeRocr::hsa() const {
@@ -377,14 +360,6 @@ amd::HsaApi FakeRocr::hsa() const {
   api.async_copy = F::async_copy;
   if (settings_.knows_vmem) api.vmem = vmem();
   if (settings_.knows_engines) api.async_copy_on_engine = F::async_copy_on_engine;
-  return api;
-}
-
-amd::HipApi FakeRocr::hip() {
-  amd::HipApi api;
-  api.pointer_attribute = RocrFunctions::pointer_attribute;
-  api.launch_host_function = RocrFunctions::launch_host_function;
-  api.address_range = RocrFunctions::address_range;
   return api;
 }
 

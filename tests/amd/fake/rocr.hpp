@@ -50,10 +50,12 @@ class FakeRocr {
   [[nodiscard]] std::size_t allocations();
   [[nodiscard]] std::size_t attached(); // handles that are mapped now
   [[nodiscard]] std::size_t attachments(); // ever
+  [[nodiscard]] static std::size_t host_functions(); // put on streams, ever
   [[nodiscard]] std::size_t mapped_ranges(); // of other processes, by descriptor
 
  private:
   friend struct RocrFunctions;
+  friend struct HipFunctions;
   friend struct VmemFunctions;
   struct Record {
     std::byte* base = nullptr;
@@ -110,6 +112,7 @@ class FakeStream {
   void push(std::function<void()> work);
   void synchronize();
   [[nodiscard]] bool idle();
+  [[nodiscard]] bool capturing();
   // Between these two, work is recorded and not run; replay() runs what was recorded.
   void begin_capture();
   void end_capture();

@@ -35,6 +35,11 @@ bool FakeStream::idle() {
   return work_.empty() && !busy_;
 }
 
+bool FakeStream::capturing() {
+  const std::lock_guard lock(mutex_);
+  return capturing_;
+}
+
 void FakeStream::begin_capture() {
   const std::lock_guard lock(mutex_);
   capturing_ = true;

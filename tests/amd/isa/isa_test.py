@@ -55,7 +55,7 @@ KERNELS = {
         "ferry_low_latency": Kernel("word poll"),
         "ferry_wide": Kernel(
             "ready arrived payload acquire sync stream_load stream_store", **PARTS),
-        "ferry_trigger": Kernel("trigger", one_lane=True),
+        "ferry_start": Kernel("release ended acquire", one_lane=True),
         "ferry_put_signal": Kernel(SINGLE, one_lane=True),
     },
 }

@@ -19,12 +19,13 @@ STORE_ROLES = [
     ("ready", r"store_\w+\(peer\.their_ready"),
     ("arrived", r"store_\w+\(peer\.their_arrived"),
     ("word", r"store_\w+\(to \+ i, flag"),
-    ("trigger", r"fetch_add\w*\(args\.word"),
+    ("release", r"store_\w+\(handle\.release"),
+    ("ended", r"(device::)?store_\w+\(&args\.report->ended"),
     ("payload", r"copy_by_lanes\(|copy_wide\("),
 ]
 # Whoever sees these stores may look at everything that was stored before.
 PUBLISHING = {"wptr", "doorbell", "stamp", "arrivals", "signal", "landed", "ready", "arrived",
-              "trigger"}
+              "release", "ended"}
 RELEASES = r"store_release\(|fetch_add\(|cas\("
 ACQUIRES = r"load_acquire\(|fetch_add\(|cas\("
 SYSTEM = r"(load|store)_(relaxed|acquire|release)\(|fetch_add\w*\(|cas\("
