@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -10,10 +11,13 @@
 #include <mutex>
 #include <vector>
 
+#include "device/platform.hpp"
 #include "lib/base/error.hpp"
 #include "lib/exec/device_backend.hpp"
 
 namespace ferry::test {
+
+class FakePlan;
 
 class FakeGpu final : public core::DeviceBackend {
  public:
@@ -48,6 +52,21 @@ class FakeGpu final : public core::DeviceBackend {
   [[nodiscard]] std::string describe() override { return "a fake GPU"; }
   [[nodiscard]] int copies() const { return copies_; }
 
+  // What teams of kernels have as the error of their packets from now on.
+  void set_team_error(const core::Status& error) { team_error_ = error; }
+  [[nodiscard]] const core::Status& team_error() const { return team_error_; }
+
+  // Every plan goes as far as it can: what copy engines do while a kernel waits.
+  void look();
+  void add(FakePlan* plan) {
+    const std::lock_guard lock(plans_mutex_);
+    plans_.push_back(plan);
+  }
+  void remove(FakePlan* plan) {
+    const std::lock_guard lock(plans_mutex_);
+    std::erase(plans_, plan);
+  }
+
  private:
   struct Lent {
     std::byte* host = nullptr;
@@ -68,50 +87,71 @@ class FakeGpu final : public core::DeviceBackend {
 
   std::mutex mutex_;
   std::map<std::byte*, Lent> lent_;
+  std::mutex plans_mutex_;
+  std::vector<FakePlan*> plans_;
+  core::Status team_error_;
   std::atomic<bool> makes_plans_{false};
   std::atomic<int> copies_{0};
 };
 
 // Alltoall: every rank puts all its blocks into its shared memory and counts the start; peers take
-// theirs. Starts are told apart by the counter, and a second buffer keeps a start of its own.
+// theirs. Starts are told apart by the counter, and a second buffer keeps a start of its own. A
+// start is made by raising a word, by start() or by a kernel; whoever looks carries it out.
 class FakePlan final : public core::DevicePlan {
  public:
   FakePlan(FakeGpu& gpu, const core::CollectiveDesc& desc, core::DeviceTeam& team)
       : gpu_(gpu), desc_(desc), team_(team), half_(desc.block_bytes() * ranks()) {
     team.share(kHead + 2 * half_);
+    gpu_.add(this);
   }
+  ~FakePlan() override { gpu_.remove(this); }
   void start() override {
-    const std::uint64_t next = epoch_ + 1;
-    gpu_.copy(area(team_.rank(), next), desc_.send, half_);
-    epoch_ = next;
-    counter(team_.rank()).store(next, std::memory_order_release);
+    device::store_release(&released_, device::load_acquire(&released_) + 1);
+    gpu_.look();
   }
   void start_on_stream(void*) override { start(); }
   [[nodiscard]] device::StartHandle arm(int starts) override {
     device::StartHandle handle;
     handle.release = &released_;
-    handle.done = &epoch_;
-    handle.first = epoch_ + 1;
+    handle.done = &done_;
+    handle.first = std::max(armed_, device::load_acquire(&released_)) + 1;
     handle.starts = static_cast<std::uint64_t>(starts);
+    armed_ = handle.first + handle.starts - 1;
     return handle;
   }
   [[nodiscard]] core::Poll progress() override {
-    for (int rank = 0; rank < team_.ranks(); ++rank) {
-      if (counter(rank).load(std::memory_order_acquire) < epoch_) return core::Poll::pending;
-    }
-    const std::uint64_t block = desc_.block_bytes();
-    for (int rank = 0; rank < team_.ranks(); ++rank) {
-      const auto me = static_cast<std::uint64_t>(team_.rank());
-      auto* to = static_cast<std::byte*>(desc_.recv) + static_cast<std::uint64_t>(rank) * block;
-      gpu_.copy(to, area(rank, epoch_) + me * block, block);
-    }
-    return core::Poll::ready;
+    gpu_.look();
+    const bool all = device::load_acquire(&done_) >= device::load_acquire(&released_);
+    return all ? core::Poll::ready : core::Poll::pending;
   }
   [[nodiscard]] const core::Status& status() const override { return status_; }
   [[nodiscard]] std::string missing() const override { return "a rank of the fake GPU"; }
   [[nodiscard]] std::string explain() const override { return "made by the fake GPU"; }
 
+  // Under the lock of the GPU. One start at a time: a peer may then still take what the one before
+  // left.
+  void advance() {
+    if (begun_ == done_ && begun_ < device::load_acquire(&released_)) {
+      gpu_.copy(area(team_.rank(), begun_ + 1), desc_.send, half_);
+      counter(team_.rank()).store(++begun_, std::memory_order_release);
+    }
+    if (begun_ == done_ || !all_begun()) return;
+    const std::uint64_t block = desc_.block_bytes();
+    for (int rank = 0; rank < team_.ranks(); ++rank) {
+      const auto me = static_cast<std::uint64_t>(team_.rank());
+      auto* to = static_cast<std::byte*>(desc_.recv) + static_cast<std::uint64_t>(rank) * block;
+      gpu_.copy(to, area(rank, begun_) + me * block, block);
+    }
+    device::store_release(&done_, begun_);
+  }
+
  private:
+  [[nodiscard]] bool all_begun() {
+    for (int rank = 0; rank < team_.ranks(); ++rank) {
+      if (counter(rank).load(std::memory_order_acquire) < begun_) return false;
+    }
+    return true;
+  }
   static constexpr std::size_t kHead = 64;
   [[nodiscard]] std::uint64_t ranks() const { return static_cast<std::uint64_t>(team_.ranks()); }
   std::atomic<std::uint64_t>& counter(int rank) {
@@ -125,16 +165,23 @@ class FakePlan final : public core::DevicePlan {
   core::CollectiveDesc desc_;
   core::DeviceTeam& team_;
   std::uint64_t half_;
-  std::uint64_t epoch_ = 0;
-  std::uint64_t released_ = 0;
+  std::uint64_t armed_ = 0;
+  std::uint64_t begun_ = 0;
+  std::uint64_t released_ = 0; // for kernels too, as done_
+  std::uint64_t done_ = 0;
   core::Status status_;
 };
 
-// Handles that name the windows of all ranks; no engine is behind them.
+inline void FakeGpu::look() {
+  const std::lock_guard lock(plans_mutex_);
+  for (FakePlan* plan : plans_) plan->advance();
+}
+
+// Handles that name the windows of all ranks; no engine is behind them, but it may have failed.
 class FakeTeam final : public core::KernelTeam {
  public:
-  FakeTeam(const core::TeamMemory& memory, core::DeviceTeam& team)
-      : windows_(static_cast<std::size_t>(team.ranks())), peers_(windows_.size()) {
+  FakeTeam(FakeGpu& gpu, const core::TeamMemory& memory, core::DeviceTeam& team)
+      : gpu_(gpu), windows_(static_cast<std::size_t>(team.ranks())), peers_(windows_.size()) {
     team.allgather(&memory.window, sizeof memory.window, windows_.data());
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       peers_[i].window = static_cast<char*>(windows_[i]);
@@ -145,9 +192,10 @@ class FakeTeam final : public core::KernelTeam {
     handle_.window_bytes = memory.window_bytes;
   }
   [[nodiscard]] const device::TeamHandle& handle() const override { return handle_; }
-  [[nodiscard]] core::Status error() const override { return {}; }
+  [[nodiscard]] core::Status error() const override { return gpu_.team_error(); }
 
  private:
+  FakeGpu& gpu_;
   std::vector<void*> windows_;
   std::vector<device::PeerHandle> peers_;
   device::TeamHandle handle_;
@@ -155,7 +203,7 @@ class FakeTeam final : public core::KernelTeam {
 
 inline std::unique_ptr<core::KernelTeam> FakeGpu::make_team(
     const core::TeamMemory& memory, core::DeviceTeam& team) {
-  return std::make_unique<FakeTeam>(memory, team);
+  return std::make_unique<FakeTeam>(*this, memory, team);
 }
 
 inline std::unique_ptr<core::DevicePlan> FakeGpu::make_plan(

@@ -25,6 +25,10 @@ struct Library {
   decltype(&ncclAlltoAll) alltoall = nullptr;
   decltype(&ncclAllGather) allgather = nullptr;
   decltype(&ncclBroadcast) broadcast = nullptr;
+  decltype(&ncclGroupStart) begin = nullptr;
+  decltype(&ncclGroupEnd) end = nullptr;
+  decltype(&ncclSend) send = nullptr;
+  decltype(&ncclRecv) recv = nullptr;
   std::string missing;
 };
 
@@ -52,6 +56,10 @@ Library load() {
   look_up(l, handle, l.alltoall, "ncclAlltoAll");
   look_up(l, handle, l.allgather, "ncclAllGather");
   look_up(l, handle, l.broadcast, "ncclBroadcast");
+  look_up(l, handle, l.begin, "ncclGroupStart");
+  look_up(l, handle, l.end, "ncclGroupEnd");
+  look_up(l, handle, l.send, "ncclSend");
+  look_up(l, handle, l.recv, "ncclRecv");
   return l;
 }
 
@@ -144,6 +152,24 @@ void Nccl::broadcast(const void* send, void* recv, std::size_t bytes, int root, 
       library().broadcast(
           send, recv, bytes, ncclInt8, root, parts_->comm, static_cast<cudaStream_t>(stream)),
       "ncclBroadcast");
+}
+
+void Nccl::exchange(const Blocks& send, const Blocks& recv, void* stream) {
+  const auto target = static_cast<cudaStream_t>(stream);
+  check(library().begin(), "ncclGroupStart");
+  for (std::size_t peer = 0; peer < send.bytes.size(); ++peer) {
+    const int rank = static_cast<int>(peer);
+    if (send.bytes[peer] != 0) {
+      const char* const from = static_cast<char*>(send.buffer) + send.offsets[peer];
+      check(
+          library().send(from, send.bytes[peer], ncclInt8, rank, parts_->comm, target), "ncclSend");
+    }
+    if (recv.bytes[peer] != 0) {
+      char* const to = static_cast<char*>(recv.buffer) + recv.offsets[peer];
+      check(library().recv(to, recv.bytes[peer], ncclInt8, rank, parts_->comm, target), "ncclRecv");
+    }
+  }
+  check(library().end(), "ncclGroupEnd");
 }
 
 std::string Nccl::version() const {

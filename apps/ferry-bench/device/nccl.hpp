@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace ferry::bench {
@@ -35,6 +37,14 @@ class Nccl {
   void alltoall(const void* send, void* recv, std::size_t block, void* stream);
   void allgather(const void* send, void* recv, std::size_t block, void* stream);
   void broadcast(const void* send, void* recv, std::size_t bytes, int root, void* stream);
+  // Blocks of any lengths, one for each rank: by sends and receives in a group, as programs do it,
+  // since NCCL has no call for it.
+  struct Blocks {
+    void* buffer;
+    std::span<const std::uint64_t> bytes;
+    std::span<const std::uint64_t> offsets;
+  };
+  void exchange(const Blocks& send, const Blocks& recv, void* stream);
   [[nodiscard]] std::string version() const;
 
   // Why there is no NCCL on this machine; empty: there is.

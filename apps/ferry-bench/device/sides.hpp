@@ -9,16 +9,11 @@
 #include <ferry/ferry.h>
 #include <mpi.h>
 
+#include "apps/ferry-bench/device/call.hpp"
 #include "apps/ferry-bench/device/gpu.hpp"
 #include "apps/ferry-bench/device/nccl.hpp"
 
 namespace ferry::bench {
-
-// One call: bytes of a block between two ranks, or of the message.
-struct DeviceCall {
-  ferry_operation operation = FERRY_ALLTOALL;
-  std::uint64_t bytes = 0;
-};
 
 // Who carries a call out, with buffers of its own.
 class Side {
@@ -41,9 +36,16 @@ class Side {
 [[nodiscard]] std::unique_ptr<Side> make_nccl_side(
     NcclMode mode, MPI_Comm comm, std::uint64_t longest);
 
-// Bytes of the two buffers of a call.
-[[nodiscard]] std::uint64_t send_bytes(const DeviceCall& call, int ranks);
-[[nodiscard]] std::uint64_t recv_bytes(const DeviceCall& call, int ranks);
+// A persistent handle of Ferry for the call, with buffers as long as sent_by() and received_by()
+// tell; collective.
+[[nodiscard]] ferry_request make_request(
+    const DeviceCall& call, void* send, void* recv, MPI_Comm comm);
+// Data that only this round has into the buffers of the call, and how many bytes are wrong after
+// it; of this rank.
+void fill_buffers(
+    void* send, void* recv, const DeviceCall& call, MPI_Comm comm, std::uint64_t round);
+[[nodiscard]] std::uint64_t wrong_bytes(
+    const void* recv, const DeviceCall& call, MPI_Comm comm, std::uint64_t round);
 // Runs the call once with data that only this round has, and counts wrong bytes on all ranks.
 [[nodiscard]] std::uint64_t check_side(
     Side& side, const DeviceCall& call, const OwnedStream& stream, MPI_Comm comm,
