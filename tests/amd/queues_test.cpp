@@ -168,7 +168,6 @@ TEST_CASE("amd: polls of 32 bits before, at and behind a multiple of 2^32") {
   amd::RingProgram program;
   program.dwords.assign(6, 5u << 28);
   program.polls = {{0, 3, 1, 1}};
-  program.done = {4, 5};
   auto dwords = program.dwords;
   const auto set = [&](std::uint64_t first, std::uint64_t epoch) {
     amd::set_epoch(program, Generation::gfx942, first, epoch, dwords.data());
@@ -180,9 +179,36 @@ TEST_CASE("amd: polls of 32 bits before, at and behind a multiple of 2^32") {
   CHECK(set(wrap - 4, 3) == std::pair{4u, 0xfffffffeu}); // no longer the one before
   CHECK(set(wrap - 4, 4) == std::pair{4u, 0xffffffffu});
   CHECK(set(wrap - 4, 5) == std::pair{5u, 1u});
-  amd::set_epoch(program, Generation::gfx942, 0, wrap + 7, dwords.data());
-  CHECK(dwords[4] == 7);
-  CHECK(dwords[5] == 1);
+}
+
+// A word at this address, written by two packets one after the other.
+struct Halves {
+  std::uint64_t first_address, second_address;
+  std::uint32_t first, second;
+  bool operator==(const Halves&) const = default;
+};
+
+TEST_CASE("amd: the word that tells of the end is never too large, and whole at the last packet") {
+  amd::RingProgram program;
+  program.dwords.assign(8, 0);
+  program.fences = {0, 4};
+  program.done = 0x7'1234'5670;
+  auto dwords = program.dwords;
+  const auto set = [&](std::uint64_t first, std::uint64_t epoch) {
+    amd::set_epoch(program, device::Generation::gfx942, first, epoch, dwords.data());
+    const auto address = [&](std::size_t at) {
+      return dwords[at] | std::uint64_t{dwords[at + 1]} << 32;
+    };
+    return Halves{address(1), address(5), dwords[3], dwords[7]};
+  };
+  const std::uint64_t low = program.done;
+  const std::uint64_t high = program.done + 4;
+  const std::uint64_t wrap = std::uint64_t{1} << 32;
+  CHECK(set(0, 1) == Halves{high, low, 0, 1});
+  CHECK(set(0, wrap + 7) == Halves{high, low, 1, 7});
+  CHECK(set(wrap - 4, 3) == Halves{high, low, 0, 0xffffffff});
+  CHECK(set(wrap - 4, 4) == Halves{low, high, 0, 1}); // from ffffffff by way of 0
+  CHECK(set(wrap - 4, 5) == Halves{high, low, 1, 1});
 }
 
 TEST_CASE("amd: the self-test names every layer, and the engine that is broken") {
