@@ -17,6 +17,7 @@
 #include <ferry/ferry.h>
 
 #include "../device/packet_print.hpp"
+#include "ferry-info-job.hpp"
 #include "ferry-info-selftest.hpp"
 
 namespace {
@@ -25,11 +26,15 @@ constexpr int kUsageError = 2;
 
 constexpr const char* kHelp =
     "Usage: ferry-info [--selftest] [--env [--markdown] | --table] [--json]\n"
+    "       mpiexec ... ferry-info --job\n"
     "       ferry-info --decode FILE|- [--generation NAME]\n"
-    "Tells what this machine offers: cores, memory, ways to share it, engines. Needs no mpiexec.\n"
+    "Tells what this machine offers: cores, memory, ways to share it, GPUs, engines. Needs no "
+    "mpiexec.\n"
     "\n"
     "  --env       the environment variables of Ferry instead\n"
     "  --table     the sizes at which plans change, and where they come from, instead\n"
+    "  --job       of each rank of a job its machine, cores and GPUs, and how the ranks reach each "
+    "other\n"
     "  --selftest  tries each layer down to the copy engines of the GPUs here: a line for each "
     "with\n"
     "              pass, fail or skip, a figure and what to do; 1 if one fails, under a minute\n"
@@ -200,6 +205,8 @@ int main(int argc, char** argv) {
       question.topic = FERRY_TOPIC_TABLE;
     else if (option == "--selftest")
       return self_test();
+    else if (option == "--job")
+      return describe_job();
     else if (option == "--json")
       json = true;
     else if (option == "--markdown")

@@ -303,6 +303,7 @@ enum ferry_topic {
   FERRY_TOPIC_ENVIRONMENT = 2, /* the configuration variables */
   FERRY_TOPIC_TABLE = 3, /* the sizes at which plans change; as JSON a file for FERRY_TABLE */
   FERRY_TOPIC_SELF_TEST = 4, /* tries the GPUs of this machine, up to a minute; text only */
+  FERRY_TOPIC_RANK = 5, /* a line: machine, cores and GPUs of this process; text only */
 };
 enum ferry_format {
   FERRY_FORMAT_TEXT = 1,

@@ -73,6 +73,7 @@ std::string describe_self_test() {
 
 std::string describe(ferry_topic topic, ferry_format format) {
   if (topic == FERRY_TOPIC_SELF_TEST && format == FERRY_FORMAT_TEXT) return describe_self_test();
+  if (topic == FERRY_TOPIC_RANK && format == FERRY_FORMAT_TEXT) return describe_process();
   if (topic == FERRY_TOPIC_ENVIRONMENT) return describe_config(format_of(format));
   if (topic != FERRY_TOPIC_MACHINE && topic != FERRY_TOPIC_TABLE) {
     throw Failure(ErrorKind::argument, "unknown topic", "use one of enum ferry_topic");

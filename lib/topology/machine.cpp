@@ -309,6 +309,7 @@ MachineFacts probe_machine() {
   facts.memfd_reason = probe_memfd();
   facts.memfd_ok = facts.memfd_reason.empty();
   probe_shm(facts);
+  facts.gpus = find_gpus();
   facts.engines = {
       {"inline", true, {}},
       {"threads", true, {}},

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/topology/gpus.hpp"
+
 namespace ferry::core {
 
 // All caches of one level and kind.
@@ -59,6 +61,7 @@ struct MachineFacts {
   std::uint64_t shm_bytes = 0;
   std::uint64_t shm_free = 0;
 
+  std::vector<GpuFacts> gpus;
   std::vector<EngineFacts> engines;
 };
 
@@ -68,6 +71,9 @@ struct MachineFacts {
 [[nodiscard]] MachineFacts probe_machine();
 
 enum class MachineFormat { text, json };
+
+// A line: host, process, cores it may run on, GPUs it can use.
+[[nodiscard]] std::string describe_process();
 
 // probe_machine() for people (lines of "name  value") or for programs (one JSON object).
 [[nodiscard]] std::string describe_machine(MachineFormat format);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
+#include <sched.h>
+#include <unistd.h>
 #include <array>
+#include <climits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -59,9 +62,20 @@ std::string memory_lines(const MachineFacts& facts) {
   return text + line("/dev/shm", facts.shm_ok ? space : yes_or(false, facts.shm_reason));
 }
 
+std::string gpu_lines(const MachineFacts& facts) {
+  if (facts.gpus.empty()) return line("GPUs", "none");
+  std::string text;
+  for (const auto& gpu : facts.gpus) {
+    const std::string id = gpu.id.empty() ? std::string() : ", " + gpu.id;
+    const std::string why = gpu.reason.empty() ? std::string() : ", not usable: " + gpu.reason;
+    text += line("GPU " + gpu.address, gpu.vendor + id + why);
+  }
+  return text;
+}
+
 std::string to_text(const MachineFacts& facts) {
   std::string text = line("host", facts.host) + line("kernel", facts.kernel);
-  text += cpu_lines(facts) + memory_lines(facts);
+  text += cpu_lines(facts) + memory_lines(facts) + gpu_lines(facts);
   for (const auto& engine : facts.engines) {
     text += line("engine " + engine.name, yes_or(engine.available, engine.reason));
   }
@@ -84,6 +98,19 @@ Json numa_json(const MachineFacts& facts) {
   Json list = Json::array();
   for (const auto& node : facts.numa) {
     list.push_back({{"node", node.node}, {"cpus", node.cpus}, {"bytes", node.bytes}});
+  }
+  return list;
+}
+
+Json gpus_json(const MachineFacts& facts) {
+  Json list = Json::array();
+  for (const auto& gpu : facts.gpus) {
+    list.push_back(
+        {{"vendor", gpu.vendor},
+         {"address", gpu.address},
+         {"id", gpu.id},
+         {"usable", gpu.reason.empty()},
+         {"reason", gpu.reason}});
   }
   return list;
 }
@@ -119,11 +146,23 @@ Json to_json(const MachineFacts& facts) {
         {"reason", facts.shm_reason},
         {"bytes", facts.shm_bytes},
         {"free", facts.shm_free}}},
+      {"gpus", gpus_json(facts)},
       {"engines", engines_json(facts)},
   };
 }
 
 } // namespace
+
+std::string describe_process() {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  gethostname(host.data(), HOST_NAME_MAX);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  return fmt::format(
+      "{}, process {}, {} of {} cores, GPUs: {}", host.data(), getpid(), CPU_COUNT(&cores),
+      sysconf(_SC_NPROCESSORS_ONLN), gpu_line(find_gpus(), launcher_variable));
+}
 
 std::string describe_machine(MachineFormat format) {
   const MachineFacts facts = probe_machine();
