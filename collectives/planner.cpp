@@ -29,13 +29,16 @@ Schedule plan_alone(const PlanInput& input) {
 bool fits_slots(const PlanInput& input) {
   if (input.limits.slot_bytes == 0 || input.block_bytes > input.limits.slot_bytes) return false;
   if (input.block_bytes <= input.limits.direct_bytes || input.facts.empty()) return true;
-  // A root of broadcasts runs ahead of its readers through slots, and in place blocks need a second
-  // copy anyway.
-  if (input.operation == Operation::broadcast) return true;
+  // In place blocks need a second copy anyway.
   if (input.operation == Operation::alltoall && input.in_place) return true;
-  return !std::all_of(input.facts.begin(), input.facts.end(), [](const BufferFacts& facts) {
-    return facts.recv_mapped;
-  });
+  // A root receives nothing, and lets its readers copy side by side.
+  const bool broadcast = input.operation == Operation::broadcast;
+  for (std::size_t rank = 0; rank < input.facts.size(); ++rank) {
+    const BufferFacts& facts = input.facts[rank];
+    const bool root = broadcast && static_cast<int>(rank) == input.root;
+    if (!(root ? facts.send_mapped : facts.recv_mapped)) return true;
+  }
+  return false;
 }
 
 bool pair_fits_slots(const PairPlan& pair, const PlanLimits& limits) {

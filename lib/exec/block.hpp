@@ -39,6 +39,9 @@ inline constexpr int kDeviceShift = 4; // two bits: the DeviceKind of this rank'
 inline constexpr std::uint8_t kInPlaceBit = 1;
 inline constexpr std::uint8_t kIrregularBit = 2; // the call is an exchange
 inline constexpr std::uint8_t kReductionBit = 4; // a stage of a reduction
+// In the slots of a call whose size has a habit: the writer's receive buffer is mapped. No part of
+// what must be alike.
+inline constexpr std::uint8_t kMappedBit = 8;
 [[nodiscard]] inline std::uint8_t call_bits(const CollectiveDesc& desc) {
   return static_cast<std::uint8_t>(
       (desc.in_place ? kInPlaceBit : 0) | (is_exchange(desc) ? kIrregularBit : 0) |
@@ -77,7 +80,7 @@ struct SlotHeader {
   std::uint32_t bytes;
   std::uint16_t root;
   std::uint8_t operation;
-  std::uint8_t in_place; // call_bits
+  std::uint8_t in_place; // call_bits, kMappedBit
 };
 static_assert(sizeof(SlotHeader) == 16);
 

@@ -133,7 +133,9 @@ Lane::RingEntry& Lane::ring_entry(const LaneOp& op) {
   input.facts = entry.facts;
   input.pairs = entry.pairs;
   input.part = Part::transfers;
-  entry.schedule = plan_collective(input);
+  PlanInput transfers = input;
+  if (!is_exchange(op.desc)) transfers.limits.slot_bytes = 0; // that is decided
+  entry.schedule = plan_collective(transfers);
   entry.plan = std::make_unique<RingPlan>(
       team_, counts_, fmt::format("{} on {}", name_of(op.desc.operation), team_.name));
   entry.why = explain_rings(entry.schedule, input);
@@ -144,7 +146,9 @@ void Lane::begin_slots(LaneOp& op) {
   SlotEntry& entry = slot_entry(op.desc);
   op.path = Path::slots;
   op.why = &entry.why;
-  op.slots.begin(entry.program, op.sequence, op.desc);
+  const bool mapped =
+      has_habit(op.desc) && facts_of(make_offer(op.desc, team_.topology)).recv_mapped;
+  op.slots.begin(entry.program, op.sequence, op.desc, mapped);
   op.slots_open = true;
 }
 
@@ -176,7 +180,7 @@ void Lane::begin(LaneOp& op) {
   op.phase = LaneOp::Phase::running;
   if (is_exchange(op.desc)) {
     begin_exchange(op);
-  } else if (fits_slots(plan_input(team_, op.desc, limits_))) {
+  } else if (goes_through_slots(op.desc)) {
     begin_slots(op);
   } else {
     partners_.clear();
@@ -197,6 +201,9 @@ void Lane::progress(LaneOp& op) {
     if (op.slots.progress(channel_) == Poll::ready) {
       op.slots_open = false;
       if (op.status.ok()) op.status = op.slots.status();
+      if (op.status.ok() && has_habit(op.desc)) {
+        habits_.learn(op.desc.operation, op.desc.block_bytes(), op.slots.all_mapped());
+      }
     } else {
       op.waits_for = op.slots.waits_for();
     }
@@ -316,6 +323,12 @@ bool Lane::agree(LaneOp& op) {
     if (op.status.ok()) op.status = compare_offers(rank, theirs, mine);
     if (theirs.no_memory != 0) lacking = rank;
     memory = memory && theirs.no_memory == 0;
+  }
+  if (op.status.ok() && has_habit(op.desc)) {
+    const bool mapped = std::all_of(offers_.begin(), offers_.end(), [](const Offer& offer) {
+      return facts_of(offer).recv_mapped;
+    });
+    habits_.learn(op.desc.operation, op.desc.block_bytes(), mapped && memory);
   }
   if (op.status.ok() && !memory && exchange) {
     op.status = {

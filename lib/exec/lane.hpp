@@ -11,6 +11,7 @@
 #include "collectives/planner.hpp"
 #include "collectives/table.hpp"
 #include "lib/exec/device_memory.hpp"
+#include "lib/exec/habits.hpp"
 #include "lib/exec/mpi_path.hpp"
 #include "lib/exec/offer.hpp"
 #include "lib/exec/reduction.hpp"
@@ -126,6 +127,8 @@ class Lane {
 
   Key key_of(const CollectiveDesc& desc) const;
   [[nodiscard]] bool is_last_slot(const CollectiveDesc& desc) const;
+  [[nodiscard]] bool has_habit(const CollectiveDesc& desc) const;
+  [[nodiscard]] bool goes_through_slots(const CollectiveDesc& desc) const;
   SlotEntry& slot_entry(const CollectiveDesc& desc);
   RingEntry& ring_entry(const LaneOp& op);
   void begin_slots(LaneOp& op);
@@ -165,6 +168,7 @@ class Lane {
   Key last_slot_key_;
   SlotEntry* last_slot_ = nullptr;
   LastRings last_rings_;
+  Habits habits_;
 };
 
 } // namespace ferry::core

@@ -79,7 +79,7 @@ Status Lane::compare_posted(int rank, const LaneOp& op) const {
     theirs.send_bytes = slot->bytes;
     theirs.recv_bytes = ours.send_bytes;
     theirs.root = slot->root;
-    theirs.in_place = slot->in_place;
+    theirs.in_place = static_cast<std::uint8_t>(slot->in_place & ~kMappedBit);
     if (Status status = compare_offers(rank, theirs, ours); !status.ok()) return status;
   }
   return {};

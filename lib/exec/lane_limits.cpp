@@ -61,6 +61,20 @@ PlanInput plan_input(const Team& team, const CollectiveDesc& desc, const PlanLim
   return input;
 }
 
+// Fits a slot, and would go straight if all ranks knew each other's buffers.
+bool Lane::has_habit(const CollectiveDesc& desc) const {
+  const std::uint64_t bytes = desc.block_bytes();
+  if (bytes <= limits_.direct_bytes || bytes > limits_.slot_bytes || is_exchange(desc))
+    return false;
+  if (desc.operation == Operation::allgather) return true;
+  return desc.operation == Operation::alltoall && !desc.in_place;
+}
+
+bool Lane::goes_through_slots(const CollectiveDesc& desc) const {
+  if (has_habit(desc) && habits_.direct(desc.operation, desc.block_bytes())) return false;
+  return fits_slots(plan_input(team_, desc, limits_));
+}
+
 BlockLayout lane_layout(const Config& config, int ranks) {
   BlockLayout layout;
   layout.ranks = ranks;

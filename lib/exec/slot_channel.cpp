@@ -82,13 +82,15 @@ bool SlotChannel::may_put(int reader, std::uint64_t sequence) {
 }
 
 void SlotChannel::publish(
-    const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence) {
+    const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence,
+    bool mapped) {
   const bool shared = move.peer == kEveryone;
   auto& header = *reinterpret_cast<SlotHeader*>(own_slot(move, sequence));
   header.bytes = move.bytes;
   header.root = program.root;
   header.operation = static_cast<std::uint8_t>(program.operation);
-  header.in_place = program.in_place;
+  header.in_place =
+      static_cast<std::uint8_t>(program.in_place | (mapped ? kMappedBit : std::uint8_t{0}));
   // Pairs with the acquire in look().
   header.sequence.store(sequence, std::memory_order_release);
   const auto* slot = reinterpret_cast<const std::byte*>(&header);
@@ -136,12 +138,14 @@ void SlotChannel::complete(std::uint64_t sequence) {
 }
 
 void SlotRun::begin(
-    const SlotProgram& program, std::uint64_t sequence, const CollectiveDesc& desc) {
+    const SlotProgram& program, std::uint64_t sequence, const CollectiveDesc& desc, bool mapped) {
   program_ = &program;
   desc_ = &desc;
   sequence_ = sequence;
   send_ = desc.send_plain() ? desc.send_start() : nullptr;
   recv_ = desc.recv_plain() ? desc.recv_start() : nullptr;
+  mapped_ = mapped;
+  theirs_mapped_ = true;
   copied_ = false;
   next_put_ = 0;
   next_get_ = 0;
@@ -192,7 +196,7 @@ bool SlotRun::put_all(SlotChannel& channel) {
       return false;
     }
     fill(move, channel.payload(move, sequence_));
-    channel.publish(*program_, move, sequence_);
+    channel.publish(*program_, move, sequence_, mapped_);
   }
   return true;
 }
@@ -214,8 +218,9 @@ bool SlotRun::get_all(SlotChannel& channel) {
 // communicator stays usable, and then reports the first misfit.
 void SlotRun::take(const SlotProgram::Move& move, const SlotHeader& slot) {
   const auto operation = static_cast<std::uint8_t>(program_->operation);
+  theirs_mapped_ = theirs_mapped_ && (slot.in_place & kMappedBit) != 0;
   if (slot.bytes != move.bytes || slot.operation != operation || slot.root != program_->root ||
-      slot.in_place != program_->in_place) {
+      (slot.in_place & ~kMappedBit) != program_->in_place) {
     const CallShape theirs{
         static_cast<Operation>(slot.operation), (slot.in_place & kInPlaceBit) != 0, slot.bytes,
         slot.root};

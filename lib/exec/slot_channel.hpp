@@ -46,7 +46,9 @@ class SlotChannel {
   [[nodiscard]] std::byte* payload(const SlotProgram::Move& move, std::uint64_t sequence) const {
     return own_slot(move, sequence) + sizeof(SlotHeader);
   }
-  void publish(const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence);
+  void publish(
+      const SlotProgram& program, const SlotProgram::Move& move, std::uint64_t sequence,
+      bool mapped);
   [[nodiscard]] bool filled(const SlotProgram::Move& move, std::uint64_t sequence) const;
   // The slot that `writer` filled in operation `sequence`, or null as long as it has not.
   [[nodiscard]] const SlotHeader* look(const SlotProgram::Move& move, std::uint64_t sequence);
@@ -85,11 +87,15 @@ class SlotChannel {
 // One operation on its way through a channel. Its end is told to the channel by the caller.
 class SlotRun {
  public:
-  // The description must outlive the run.
-  void begin(const SlotProgram& program, std::uint64_t sequence, const CollectiveDesc& desc);
+  // The description must outlive the run. mapped: peers are told that the receive buffer is.
+  void begin(
+      const SlotProgram& program, std::uint64_t sequence, const CollectiveDesc& desc,
+      bool mapped = false);
   // ready when complete or failed; a failure is in status().
   Poll progress(SlotChannel& channel);
   [[nodiscard]] const Status& status() const { return status_; }
+  // Of a run that is over: were the receive buffers of all writers and of this rank told as mapped?
+  [[nodiscard]] bool all_mapped() const { return mapped_ && theirs_mapped_; }
   // The rank that is waited for now.
   [[nodiscard]] int waits_for() const;
   [[nodiscard]] bool waits_for_data() const { return next_put_ == puts(); }
@@ -109,6 +115,8 @@ class SlotRun {
   std::uint64_t sequence_ = 0;
   const std::byte* send_ = nullptr; // null when the blocks do not lie side by side
   std::byte* recv_ = nullptr;
+  bool mapped_ = false;
+  bool theirs_mapped_ = true;
   bool copied_ = false; // the own block, after the puts
   std::size_t next_put_ = 0;
   std::size_t next_get_ = 0;

@@ -79,7 +79,10 @@ class ThreadBootstrap final : public core::Bootstrap {
 };
 
 using Comm = std::shared_ptr<core::Communicator>;
-// Known to every wait of the process: threads of all ranks drive it.
+// Plans as with a core for each rank, whatever this machine has.
+void roomy(int rank, core::RankCard& card);
+// Known to every wait of the process: threads of all ranks drive it. With
+// TEST_ROOMY in the environment every one is roomy.
 Comm make_comm(
     const std::shared_ptr<Meeting>& meeting, int rank, const std::string& name, Tamper tamper = {});
 
