@@ -35,6 +35,20 @@ const char* signal_name(SignalKind kind) {
   return "?";
 }
 
+// The lines that are written are in the cache of whoever read them last; they are fetched a step
+// ahead of the bytes. 64 KiB of 64 bytes in 128, through a stage and back: 18 us without, 15 with.
+void pack_for_peer(const HostOp& op, const std::byte* from, std::byte* to) {
+  constexpr std::uint64_t kStep = 3 * 1024; // whole pieces of most sizes
+  constexpr std::uint64_t kLine = 64;
+  for (std::uint64_t at = 0; at < op.bytes; at += kStep) {
+    const std::uint64_t next = std::min(op.bytes, at + 2 * kStep);
+    for (std::uint64_t line = at + kStep; line < next; line += kLine) {
+      device::prefetch_for_write(to + line);
+    }
+    pack(*op.from_layout, from, op.from_skip + at, std::min(kStep, op.bytes - at), to + at);
+  }
+}
+
 void host_copy(const HostOp& op) {
   auto* to = reinterpret_cast<std::byte*>(op.to);
   const auto* from = reinterpret_cast<const std::byte*>(op.from);
@@ -43,7 +57,7 @@ void host_copy(const HostOp& op) {
   } else if (op.to_layout != nullptr) {
     unpack(*op.to_layout, to, op.to_skip, op.bytes, from);
   } else if (op.from_layout != nullptr) {
-    pack(*op.from_layout, from, op.from_skip, op.bytes, to);
+    pack_for_peer(op, from, to);
   } else if (to != from) {
     device::copy_bytes(to, from, op.bytes);
   }

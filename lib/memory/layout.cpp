@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "lib/memory/every_other.hpp"
 
@@ -183,6 +184,46 @@ void move(
   }
 }
 
+// Pieces of one size straight from one stride to another.
+template <std::size_t kBytes>
+void copy_fixed(
+    std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
+    std::uint64_t pieces) {
+  for (std::uint64_t i = 0; i < pieces; ++i) {
+    std::memcpy(to, from, kBytes);
+    to = at(to, to_stride);
+    from = at(from, from_stride);
+  }
+}
+
+// False for pieces of other sizes, which go by way of a stage.
+bool copy_runs(const Run& to, std::byte* to_base, const Run& from, const std::byte* from_base) {
+  const auto copy = [&](auto bytes) {
+    copy_fixed<decltype(bytes)::value>(
+        at(to_base, to.offset), to.stride, at(from_base, from.offset), from.stride, from.repeats);
+    return true;
+  };
+  if (to.bytes != from.bytes) return false;
+  switch (from.bytes) {
+    case 4:
+      return copy(std::integral_constant<std::size_t, 4>());
+    case 8:
+      return copy(std::integral_constant<std::size_t, 8>());
+    case 12:
+      return copy(std::integral_constant<std::size_t, 12>());
+    case 16:
+      return copy(std::integral_constant<std::size_t, 16>());
+    case 24:
+      return copy(std::integral_constant<std::size_t, 24>());
+    case 32:
+      return copy(std::integral_constant<std::size_t, 32>());
+    case 64:
+      return copy(std::integral_constant<std::size_t, 64>());
+    default:
+      return false;
+  }
+}
+
 } // namespace
 
 std::int64_t Layout::lower() const {
@@ -226,6 +267,9 @@ void copy_layout(
   const std::uint64_t bytes = from.bytes();
   if (to.contiguous()) return pack(from, from_base, 0, bytes, at(to_base, to.offset));
   if (from.contiguous()) return unpack(to, to_base, 0, bytes, at(from_base, from.offset));
+  const auto to_run = to.single_run();
+  const auto from_run = from.single_run();
+  if (to_run && from_run && copy_runs(*to_run, to_base, *from_run, from_base)) return;
   // In pieces that stay in the first cache.
   alignas(64) std::byte stage[8192];
   for (std::uint64_t done = 0; done < bytes; done += sizeof stage) {
