@@ -30,6 +30,7 @@ struct CallCard {
   std::int32_t operation = 0;
   std::int32_t in_place = 0;
   std::int32_t root = 0;
+  std::int32_t unequal = 0;
   std::int32_t node = kNoNode; // of the GPU that holds all its buffers
   char bus_address[24] = {};
 };
@@ -47,6 +48,9 @@ class Planner {
  private:
   void exchange_calls();
   [[nodiscard]] int node_of_buffers() const;
+  [[nodiscard]] bool job_of_nothing() const {
+    return buffers_.send == nullptr && buffers_.recv == nullptr;
+  }
   [[nodiscard]] Status all_on_gpus() const;
   [[nodiscard]] Status hidden_peer() const;
   [[nodiscard]] bool allowed(PathChoice path) const {
@@ -68,10 +72,13 @@ class Planner {
   std::string tried_; // and did not work
 };
 
-// All of the buffers on one GPU, or none.
+// All of the buffers on one GPU, or none. A rank that has nothing to send or receive still names
+// its GPU by the pointers that it passes.
 int Planner::node_of_buffers() const {
   int node = kNoNode;
-  for (const void* buffer : {buffers_.send, static_cast<const void*>(buffers_.recv)}) {
+  std::vector<const void*> used{buffers_.send, buffers_.recv};
+  if (job_of_nothing()) used = {desc_.send, desc_.recv};
+  for (const void* buffer : used) {
     if (buffer == nullptr) continue;
     const auto found = devices_.runtime.find(buffer);
     if (!found || (node != kNoNode && found->node != node)) return kNoNode;
@@ -82,14 +89,15 @@ int Planner::node_of_buffers() const {
 
 void Planner::exchange_calls() {
   CallCard mine;
+  Job job;
   const Status status = try_together(team_, [&] {
-    const Job job = job_of(desc_);
-    job_.emplace(job, team_.rank(), team_.ranks());
+    job = job_of(desc_, team_.rank());
     buffers_ = buffers_of(desc_, team_.rank(), team_.ranks());
     mine.block_bytes = job.block_bytes;
     mine.operation = static_cast<std::int32_t>(job.operation);
     mine.in_place = job.in_place ? 1 : 0;
     mine.root = job.root;
+    mine.unequal = job.unequal() ? 1 : 0;
     mine.node = node_of_buffers();
     const Gpu* const gpu = devices_.topology.by_node(mine.node);
     const std::string address = gpu != nullptr ? gpu->bus_address() : "?";
@@ -100,14 +108,18 @@ void Planner::exchange_calls() {
   const auto differs = [&](const CallCard& card) {
     const CallCard& first = cards_.front();
     return card.block_bytes != first.block_bytes || card.operation != first.operation ||
-           card.in_place != first.in_place || card.root != first.root;
+           card.in_place != first.in_place || card.root != first.root ||
+           card.unequal != first.unequal;
   };
   const auto other = std::find_if(cards_.begin(), cards_.end(), differs);
-  if (other == cards_.end()) return;
-  throw Failure(
-      ErrorKind::mismatch,
-      fmt::format("rank {} and rank 0 make different calls", other - cards_.begin()),
-      "make the same call with matching counts and types on every rank");
+  if (other != cards_.end()) {
+    throw Failure(
+        ErrorKind::mismatch,
+        fmt::format("rank {} and rank 0 make different calls", other - cards_.begin()),
+        "make the same call with matching counts and types on every rank");
+  }
+  if (job.unequal()) meet(team_, job.pairs);
+  job_.emplace(job, team_.rank(), team_.ranks());
 }
 
 Status Planner::all_on_gpus() const {
@@ -177,6 +189,10 @@ std::unique_ptr<core::DevicePlan> Planner::on_kernels() {
 
 // Kernels where they are faster, else copy engines, and kernels again where those do not work.
 std::unique_ptr<core::DevicePlan> Planner::on_gpus() {
+  if (job_->job().unequal()) {
+    if (auto plan = on_queues(PathChoice::kfd, devices_.kfd)) return plan;
+    return on_queues(PathChoice::hsa, devices_.hsa);
+  }
   const Status kernels =
       allowed(PathChoice::kernels) ? kernels_work() : Status{ErrorKind::other, {}, {}};
   const Selection selection =
@@ -203,6 +219,11 @@ std::unique_ptr<core::DevicePlan> Planner::run() {
     if (auto plan = on_gpus()) return plan;
   } else {
     tried_ = fmt::format("; {}: {}", reachable.cause, reachable.remedy);
+  }
+  if (job_->job().unequal()) {
+    throw Failure(
+        ErrorKind::other, fmt::format("no copy engines for blocks of their own sizes{}", tried_),
+        "the host carries them");
   }
   if (!allowed(PathChoice::staging)) {
     throw Failure(

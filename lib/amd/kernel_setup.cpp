@@ -279,6 +279,7 @@ KernelSetUpResult SetUp::run() {
 // In place, alltoall reads and writes the same block: a kernel that moves words does it in this
 // order for each of them, one that copies slices does not.
 std::string kernels_refuse(const Devices& devices, const Job& job, int node, int ranks) {
+  if (job.unequal()) return "kernels move blocks of equal size only";
   const KernelShape shape = shape_of(job, ranks);
   if (shape.kernel == nullptr) return fmt::format("{} ranks are too many for one kernel", ranks);
   if (job.in_place && job.operation == Operation::alltoall && is_wide(shape)) {

@@ -42,6 +42,12 @@ Schedule plan_of(const Job& job, int rank, int ranks) {
   input.block_bytes = job.block_bytes;
   input.facts = facts;
   input.limits.slot_bytes = 0;
+  input.own_block = job.own_block;
+  std::vector<core::PairPlan> pairs;
+  for (const PairBlocks& pair : job.pairs) {
+    pairs.push_back({pair.send_bytes, pair.recv_bytes, facts.front(), facts.front()});
+  }
+  input.pairs = pairs;
   return core::plan_collective(input);
 }
 
@@ -204,6 +210,12 @@ core::AddressBook book_of(const JobPlan& plan, const Places& places) {
   for (const RankPlaces& at : places.ranks) {
     book.ranks.push_back({at.send, at.recv, block, block, at.stage, at.signals});
   }
+  for (const PairBlocks& pair : plan.job().pairs) {
+    book.send.push_back(
+        {places.own_send + pair.send_at, core::contiguous_layout(pair.send_bytes, 1)});
+    book.recv.push_back(
+        {places.own_recv + pair.recv_at, core::contiguous_layout(pair.recv_bytes, 1)});
+  }
   return book;
 }
 
@@ -227,32 +239,37 @@ bool compares_wide(Generation generation) {
 
 } // namespace
 
-Job job_of(const core::CollectiveDesc& desc) {
+Job job_of(const core::CollectiveDesc& desc, int rank) {
+  Job job;
+  job.operation = desc.operation;
+  job.in_place = desc.in_place;
+  job.root = desc.root;
+  job.own_block = desc.own_block;
+  if (desc.irregular != nullptr) {
+    job.pairs = unequal_blocks(desc, rank).pairs;
+    return job;
+  }
   constexpr core::Operation kKnown[] = {
       core::Operation::alltoall, core::Operation::allgather, core::Operation::broadcast};
   const bool known =
       std::find(std::begin(kKnown), std::end(kKnown), desc.operation) != std::end(kKnown);
-  if (!known || desc.irregular != nullptr) {
+  if (!known) {
     throw core::Failure(
         core::ErrorKind::argument,
-        fmt::format(
-            "{} of unequal blocks or parts in memory of a GPU", core::name_of(desc.operation)),
-        "copy to memory of the host, or use alltoall, allgather or broadcast");
+        fmt::format("{} of memory of a GPU", core::name_of(desc.operation)),
+        "copy to memory of the host");
   }
   if (!desc.send_plain() || !desc.recv_plain()) {
     throw core::Failure(
         core::ErrorKind::type, "blocks with gaps in memory of a GPU",
         "pack them, or use blocks without gaps");
   }
-  Job job;
-  job.operation = desc.operation;
-  job.in_place = desc.in_place;
-  job.root = desc.root;
   job.block_bytes = desc.block_bytes();
   return job;
 }
 
 Buffers buffers_of(const core::CollectiveDesc& desc, int rank, int ranks) {
+  if (desc.irregular != nullptr) return unequal_blocks(desc, rank).buffers;
   const std::uint64_t block = desc.block_bytes();
   const std::uint64_t all = block * static_cast<std::uint64_t>(ranks);
   Buffers buffers{desc.send_start(), block, desc.recv_start(), all};

@@ -9,30 +9,27 @@
 #include <vector>
 
 #include "device/generation.hpp"
+#include "lib/amd/unequal.hpp"
 #include "lib/schedule/collective.hpp"
 
 namespace ferry::amd {
 
-// A collective as this backend can carry it: blocks of equal size without gaps.
+// A collective as this backend can carry it: blocks without gaps.
 struct Job {
   core::Operation operation = core::Operation::alltoall;
   bool in_place = false;
   int root = 0;
-  std::uint64_t block_bytes = 0;
+  std::uint64_t block_bytes = 0; // of blocks of equal size
+  bool own_block = true; // is copied
+  std::vector<PairBlocks> pairs; // of each rank, where blocks differ
+  [[nodiscard]] bool unequal() const { return !pairs.empty(); }
   bool operator==(const Job&) const = default;
 };
 
-// Throws Failure for a call that it cannot carry.
-[[nodiscard]] Job job_of(const core::CollectiveDesc& desc);
+// Throws Failure for a call that it cannot carry. Where blocks differ, what pairs know of each
+// other is not in it: see meet().
+[[nodiscard]] Job job_of(const core::CollectiveDesc& desc, int rank);
 
-// Bytes of the buffers that a job reads and writes on one rank, and the buffers of a call: null
-// where there is none.
-struct Buffers {
-  const void* send = nullptr;
-  std::uint64_t send_bytes = 0;
-  void* recv = nullptr;
-  std::uint64_t recv_bytes = 0;
-};
 [[nodiscard]] Buffers buffers_of(const core::CollectiveDesc& desc, int rank, int ranks);
 
 // What one rank does, before anybody has an address.
@@ -62,7 +59,9 @@ struct RankPlaces {
 };
 
 struct Places {
-  std::vector<RankPlaces> ranks;
+  std::vector<RankPlaces> ranks; // of unequal blocks: where that of this rank begins
+  std::uint64_t own_send = 0; // of unequal blocks: where this rank's buffers begin
+  std::uint64_t own_recv = 0;
   std::uint64_t trigger = 0; // word that releases a start
   std::uint64_t done = 0; // word that tells of its end
 };

@@ -74,9 +74,9 @@ std::uint64_t SdmaPlan::started() const {
   return device::load_acquire(parts_.control.trigger()) - parts_.first;
 }
 
-// Pairs with the fences behind the last packet of an epoch.
+// Pairs with the fences behind the last packet of an epoch, between which the word may be small.
 std::uint64_t SdmaPlan::done() const {
-  return device::load_acquire(parts_.control.done()) - parts_.first;
+  return std::max(device::load_acquire(parts_.control.done()), parts_.first) - parts_.first;
 }
 
 void SdmaPlan::start() {

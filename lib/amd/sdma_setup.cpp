@@ -79,7 +79,7 @@ class SetUp {
   SharedBuffer share(const void* buffer, std::uint64_t bytes);
   std::byte* open(const SharedBuffer& buffer, std::vector<Mapping>& mappings);
   void open_all();
-  void find_places();
+  void find_blocks();
   Status probe();
   SdmaParts assemble();
   std::string explain() const;
@@ -122,7 +122,7 @@ void SetUp::lease() {
   }
   Places nowhere;
   nowhere.ranks.assign(static_cast<std::size_t>(in_.job.ranks()), {kPage, kPage, kPage, kPage});
-  nowhere.trigger = nowhere.done = kPage;
+  nowhere.trigger = nowhere.done = nowhere.own_send = nowhere.own_recv = kPage;
   const auto programs = make_program(in_.job, nowhere, generation_, max_packet_);
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const EngineChoice choice = choose(peers_[i]);
@@ -176,6 +176,15 @@ std::byte* SetUp::open(const SharedBuffer& buffer, std::vector<Mapping>& mapping
   return mappings.back().get() + buffer.offset;
 }
 
+// Where blocks differ, each of the receive buffers has one for this rank, at a place of its own.
+void SetUp::find_blocks() {
+  places_.own_send = places_.ranks[me_].send;
+  places_.own_recv = places_.ranks[me_].recv;
+  for (std::size_t rank = 0; rank < places_.ranks.size(); ++rank) {
+    places_.ranks[rank].recv += in_.job.job().pairs[rank].their_recv_at;
+  }
+}
+
 void SetUp::open_all() {
   const auto number = [](const std::byte* at) { return reinterpret_cast<std::uint64_t>(at); };
   for (std::size_t rank = 0; rank < cards_.size(); ++rank) {
@@ -193,6 +202,7 @@ void SetUp::open_all() {
   for (RankPlaces& places : places_.ranks) {
     if (places.send == 0) places.send = places.recv;
   }
+  if (in_.job.job().unequal()) find_blocks();
   places_.trigger = reinterpret_cast<std::uint64_t>(control_.trigger());
   places_.done = reinterpret_cast<std::uint64_t>(control_.done());
 }
@@ -227,9 +237,12 @@ Status SetUp::probe() {
 }
 
 std::string SetUp::explain() const {
+  const std::string blocks = in_.job.job().unequal()
+                                 ? "blocks of their own sizes"
+                                 : fmt::format("{} bytes a block", in_.job.job().block_bytes);
   return fmt::format(
-      "sdma: {} queues of the {} provider ({}); {} bytes a block, pushed", leases_.size(),
-      in_.source.provider->name(), route_, in_.job.job().block_bytes);
+      "sdma: {} queues of the {} provider ({}); {}, pushed", leases_.size(),
+      in_.source.provider->name(), route_, blocks);
 }
 
 SdmaParts SetUp::assemble() {

@@ -213,12 +213,9 @@ TEST_CASE("amd: a handle tells whether engines carry it, or why it goes through 
     CHECK_MESSAGE(contains(text, part), text);
   };
   says(Coll::alltoall, MPI_DOUBLE, "of the kfd provider");
-  says(
-      Coll::gather, MPI_DOUBLE,
-      "device memory goes through the host: rank 0: gather of unequal blocks");
-  says(
-      Coll::alltoallv, MPI_DOUBLE,
-      "device memory goes through the host: rank 0: alltoall of unequal");
+  for (const Coll coll : {Coll::gather, Coll::scatterv, Coll::alltoallv, Coll::allgatherv}) {
+    says(coll, MPI_DOUBLE, "blocks of their own sizes, pushed");
+  }
   MPI_Datatype gaps = MPI_DATATYPE_NULL;
   MPI_Type_vector(2, 1, 3, MPI_CHAR, &gaps);
   MPI_Type_commit(&gaps);
