@@ -150,6 +150,51 @@ TEST_CASE("nodes, calls: blocks of an alltoallv fit into frames, or the MPI belo
   CHECK_MESSAGE(begins(last_way(comm), "nodes: "), last_way(comm));
 }
 
+TEST_CASE("nodes, calls: a persistent alltoallv goes over nodes if all blocks are short") {
+  const Comm comm = duplicate();
+  const auto n = static_cast<std::size_t>(comm.size());
+  for (const std::size_t longest : {std::size_t{0}, std::size_t{301}, std::size_t{4096}}) {
+    for (const bool in_place : {false, true}) {
+      // As long in both directions, so that it can be done in place.
+      std::vector<MPI_Count> counts;
+      std::vector<MPI_Aint> displs;
+      for (int peer = 0; peer < comm.size(); ++peer) {
+        const auto bytes = peer + comm.rank() == 1 ? longest : longest / 3;
+        counts.push_back(static_cast<MPI_Count>(bytes));
+        displs.push_back(static_cast<MPI_Aint>(static_cast<std::size_t>(peer) * longest));
+      }
+      std::vector<unsigned char> send(n * longest + 1);
+      std::vector<unsigned char> recv(n * longest + 1);
+      ferry_request request = FERRY_REQUEST_NULL;
+      CHECK(
+          ferry_alltoallv_init(
+              in_place ? MPI_IN_PLACE : send.data(), counts.data(), displs.data(), MPI_BYTE,
+              recv.data(), counts.data(), displs.data(), MPI_BYTE, comm.get(), MPI_INFO_NULL,
+              &request) == MPI_SUCCESS);
+      CAPTURE(longest);
+      CAPTURE(in_place);
+      CHECK_MESSAGE(begins(way_of(request), "nodes: "), way_of(request));
+      for (std::uint64_t i = 0; i < 5; ++i) {
+        poison(recv.data(), recv.size(), i);
+        for (std::size_t peer = 0; peer < n; ++peer) {
+          auto* from = in_place ? recv.data() : send.data();
+          fill(
+              from + displs[peer], static_cast<std::size_t>(counts[peer]),
+              {i, comm.rank(), static_cast<int>(peer)});
+        }
+        CHECK(ferry_start(&request) == MPI_SUCCESS);
+        CHECK(ferry_wait(&request) == MPI_SUCCESS);
+        for (std::size_t peer = 0; peer < n; ++peer) {
+          CHECK_FALSE(first_difference(
+              recv.data() + displs[peer], static_cast<std::size_t>(counts[peer]),
+              {i, static_cast<int>(peer), comm.rank()}));
+        }
+      }
+      CHECK(ferry_request_free(&request) == MPI_SUCCESS);
+    }
+  }
+}
+
 TEST_CASE("nodes, calls: what the MPI below carries names the limit") {
   const Comm comm = duplicate();
   const auto n = static_cast<std::size_t>(comm.size());

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/exec/frame_size.hpp"
 #include "support/node_job.hpp"
 
 namespace {
@@ -176,6 +177,35 @@ TEST_CASE("nodes: calls in a row") {
       CHECK(job.run_row(calls) == "");
     }
   }
+}
+
+TEST_CASE("nodes: frames grow at once, shrink behind 16 calls, and are given up for 15") {
+  FrameSize frames(4096);
+  CHECK(frames.bytes() == 256);
+  frames.note(257);
+  CHECK(frames.bytes() == 1024);
+  for (int call = 0; call < 15; ++call) frames.note(1);
+  CHECK(frames.bytes() == 1024);
+  frames.note(300); // the longest of the 16 counts
+  CHECK(frames.bytes() == 1024);
+  for (int call = 0; call < 16; ++call) frames.note(256);
+  CHECK(frames.bytes() == 256);
+  frames.note(4096);
+  CHECK(frames.bytes() == 4096);
+  CHECK_FALSE(frames.pass());
+  frames.note(4097);
+  CHECK(frames.bytes() == 256);
+  for (int call = 0; call < 15; ++call) CHECK(frames.pass());
+  CHECK_FALSE(frames.pass());
+  frames.note(2000);
+  CHECK(frames.shrink()); // too many ranks for frames of 4096
+  CHECK(frames.most() == 1024);
+  CHECK(frames.bytes() == 256);
+  CHECK_FALSE(frames.shrink());
+  FrameSize few(100);
+  CHECK(few.bytes() == 100);
+  few.note(101);
+  CHECK(few.pass());
 }
 
 // One rank comes late: nobody may leave before it has come.

@@ -86,7 +86,8 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   const std::string* post_nodes(LaneOp& op);
   void settle();
   bool advance_nodes(LaneOp& op);
-  bool compile_nodes(PersistentPlan& plan);
+  std::uint64_t agree_on_frames(const PersistentPlan& plan);
+  bool compile_nodes(PersistentPlan& plan, std::uint64_t framed);
   void compile_beyond(PersistentPlan& plan);
   void begin_script(LaneOp& op);
   std::unique_ptr<ReductionScript> make_script(const CollectiveDesc& desc);

@@ -87,14 +87,27 @@ void Communicator::note_network() {
   network_.store(network, std::memory_order_relaxed);
 }
 
+// 0: without frames.
+std::uint64_t Communicator::agree_on_frames(const PersistentPlan& plan) {
+  const CollectiveDesc& desc = plan.desc();
+  if (!nodes_->may_frame(desc)) return 0;
+  Offer mine;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer != rank()) mine.send_bytes = std::max(mine.send_bytes, desc.send_block(peer).bytes());
+  }
+  std::uint64_t longest = 0;
+  for (const Offer& offer : exchange({mine}, plan)) longest = std::max(longest, offer.send_bytes);
+  return nodes_->frames_for(desc, longest);
+}
+
 // False when a rank has no memory for it: the MPI below carries the plan.
-bool Communicator::compile_nodes(PersistentPlan& plan) {
+bool Communicator::compile_nodes(PersistentPlan& plan, std::uint64_t framed) {
   const CollectiveDesc& desc = plan.desc();
   plan.check(exchange({plan.offer()}, plan));
   Offer mine;
   std::byte* block = nullptr;
   try {
-    block = nodes_->provide(desc);
+    block = nodes_->provide(desc, framed);
     if (block != nullptr) {
       mine.block = static_cast<std::uint64_t>(block - team_.me().heap->base());
     }
@@ -112,17 +125,18 @@ bool Communicator::compile_nodes(PersistentPlan& plan) {
     return false;
   }
   const std::lock_guard lock(mutex_);
-  plan.compile_nodes(nodes_->link(desc, block, offsets), nodes_->mates());
+  plan.compile_nodes(nodes_->link(desc, block, offsets, framed), nodes_->mates());
   return true;
 }
 
 // The ranks do not all share memory.
 void Communicator::compile_beyond(PersistentPlan& plan) {
-  const std::string* below =
-      nodes_ != nullptr ? nodes_->refusal(plan.desc()) : &team_.topology.why_not_shared;
+  const std::string* below = &team_.topology.why_not_shared;
+  const std::uint64_t framed = nodes_ != nullptr ? agree_on_frames(plan) : 0;
+  if (nodes_ != nullptr) below = framed > 0 ? nullptr : nodes_->refusal(plan.desc());
   if (below == nullptr && plan.desc().reduction != nullptr) {
     make_stages(plan);
-  } else if (below != nullptr || !compile_nodes(plan)) {
+  } else if (below != nullptr || !compile_nodes(plan, framed)) {
     plan.compile_mpi(comm_, below != nullptr ? *below : "a rank has no shared memory left");
   }
 }

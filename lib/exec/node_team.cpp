@@ -153,8 +153,9 @@ std::string NodeTeam::refuse_alltoall(const CollectiveDesc& desc) {
     if (desc.block_bytes() <= limits_.alltoall_bytes) return {};
     return refuse_long("node_alltoall_bytes", limits_.alltoall_bytes);
   }
+  if (may_frame(desc)) return refuse_long("node_exchange_bytes", limits_.exchange_bytes);
   // What is too long shows on the way only, when another call must still be possible.
-  if (desc.form != Form::blocking) return "ranks do not know the counts of others";
+  if (desc.form == Form::nonblocking) return "ranks do not know the counts of others";
   if (desc.in_place) return "ranks do not know the counts of others, in place";
   if (limits_.exchange_bytes == 0) return refuse_long("node_exchange_bytes", 0);
   if (frames_.pass()) {
@@ -208,8 +209,22 @@ const std::string* NodeTeam::why_too_long(std::uint64_t longest) {
   return keep(fmt::format("a block is longer than its frame of {} bytes", frames_.bytes()));
 }
 
-std::shared_ptr<const NodePlan> NodeTeam::plan_of(const CollectiveDesc& desc) {
-  Key key{desc.operation, desc.root, sizes(desc)};
+bool NodeTeam::may_frame(const CollectiveDesc& desc) const {
+  return desc.form == Form::persistent && desc.operation == Operation::alltoall &&
+         desc.irregular != nullptr && limits_.exchange_bytes > 0;
+}
+
+std::uint64_t NodeTeam::frames_for(const CollectiveDesc& desc, std::uint64_t longest) {
+  if (longest > limits_.exchange_bytes) return 0;
+  const std::uint64_t bytes = std::max<std::uint64_t>(longest, 1);
+  const auto plan = plan_of(desc, bytes);
+  return plan->rounds.size() == 1 && plan->stage_bytes <= limits_.stage_bytes ? bytes : 0;
+}
+
+std::shared_ptr<const NodePlan> NodeTeam::plan_of(
+    const CollectiveDesc& desc, std::uint64_t framed) {
+  Key key{desc.operation, desc.root, {FramedBlocks::frame_bytes(framed)}};
+  if (framed == 0) key.sizes = sizes(desc);
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   if (plans_.size() >= kKeptPlans) {
@@ -237,21 +252,22 @@ std::shared_ptr<NodeOp> NodeTeam::prepare(const CollectiveDesc& desc) {
       framed ? frames_.bytes() : 0);
 }
 
-std::byte* NodeTeam::provide(const CollectiveDesc& desc) {
+std::byte* NodeTeam::provide(const CollectiveDesc& desc, std::uint64_t framed) {
   if (mates().size() == 1) return nullptr;
-  const std::uint64_t bytes = node_block_bytes(plan_of(desc)->stage_bytes);
+  const std::uint64_t bytes = node_block_bytes(plan_of(desc, framed)->stage_bytes);
   return static_cast<std::byte*>(Heap::instance().allocate(bytes));
 }
 
 std::unique_ptr<NodeHandle> NodeTeam::link(
-    const CollectiveDesc& desc, std::byte* block, const std::vector<std::uint64_t>& offsets) {
+    const CollectiveDesc& desc, std::byte* block, const std::vector<std::uint64_t>& offsets,
+    std::uint64_t framed) {
   auto handle = std::make_unique<NodeHandle>();
   handle->memory = std::make_unique<NodeMemory>(team_, map_, block, offsets);
   NodeChannel& channel = handle->memory->channel();
-  auto plan = plan_of(desc);
+  auto plan = plan_of(desc, framed);
   Exchanges exchanges = exchanges_of(*plan, channel);
   handle->op =
-      std::make_unique<NodeOp>(std::move(plan), desc, team_, channel, std::move(exchanges));
+      std::make_unique<NodeOp>(std::move(plan), desc, team_, channel, std::move(exchanges), framed);
   return handle;
 }
 

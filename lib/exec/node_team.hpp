@@ -105,11 +105,17 @@ class NodeTeam {
   // Collective, in the order of the calls. The operation runs after all that were made before.
   [[nodiscard]] std::shared_ptr<NodeOp> prepare(const CollectiveDesc& desc);
 
+  // A persistent irregular alltoall: ranks may tell each other their longest blocks, of which the
+  // longest makes its frames. Bytes that a frame holds, 0 if there is no plan with such ones.
+  [[nodiscard]] bool may_frame(const CollectiveDesc& desc) const;
+  [[nodiscard]] std::uint64_t frames_for(const CollectiveDesc& desc, std::uint64_t longest);
+
   // A persistent one, in two steps: the own block (null where none is needed; throws Failure when
   // there is no memory), then, with the offsets of all, the rest, which is collective.
-  [[nodiscard]] std::byte* provide(const CollectiveDesc& desc);
+  [[nodiscard]] std::byte* provide(const CollectiveDesc& desc, std::uint64_t framed);
   [[nodiscard]] std::unique_ptr<NodeHandle> link(
-      const CollectiveDesc& desc, std::byte* block, const std::vector<std::uint64_t>& offsets);
+      const CollectiveDesc& desc, std::byte* block, const std::vector<std::uint64_t>& offsets,
+      std::uint64_t framed);
   void abandon() { memory_.abandon(); }
   // Changes when plans were dropped, so that an address no longer means the same plan.
   [[nodiscard]] std::uint64_t plan_generation() const { return plan_generation_; }
@@ -120,7 +126,8 @@ class NodeTeam {
   [[nodiscard]] std::string refuse_long(const char* limit, std::uint64_t bytes) const;
   [[nodiscard]] const std::string* keep(const std::string& reason);
   [[nodiscard]] std::vector<std::uint64_t> sizes(const CollectiveDesc& desc) const;
-  [[nodiscard]] std::shared_ptr<const NodePlan> plan_of(const CollectiveDesc& desc);
+  [[nodiscard]] std::shared_ptr<const NodePlan> plan_of(
+      const CollectiveDesc& desc, std::uint64_t framed = 0);
   [[nodiscard]] Exchanges exchanges_of(const NodePlan& plan, NodeChannel& channel);
 
   struct Key {

@@ -315,13 +315,13 @@ void PersistentPlan::start(MPI_Comm comm) {
 }
 
 Poll PersistentPlan::progress_nodes() {
-  if (inside.mpi_closed) return Poll::pending; // goes on with the next look from outside
-  try {
-    return nodes_->op->progress();
+  try { // inside of the MPI below it waits for the next look from outside
+    if (inside.mpi_closed || nodes_->op->progress() == Poll::pending) return Poll::pending;
+    stage_status_ = nodes_->op->status();
   } catch (const Failure& failure) {
     abandon(failure.status());
-    return Poll::ready;
   }
+  return Poll::ready;
 }
 
 bool PersistentPlan::on_network() const {
@@ -353,7 +353,7 @@ const Status& PersistentPlan::status() const {
   static const Status fine;
   if (device_ != nullptr) return device_->status();
   if (!bounce_status_.ok()) return bounce_status_;
-  if (script_ != nullptr) return stage_status_;
+  if (script_ != nullptr || nodes_ != nullptr) return stage_status_;
   if (schedule_.path == Path::mpi) return mpi_.status();
   if (channel_ != nullptr && !slot_run_.status().ok()) return slot_run_.status();
   return rings_ != nullptr ? rings_->status() : fine;
