@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "lib/nvidia/check.hpp"
 #include "lib/nvidia/driver.hpp"
 #include "lib/nvidia/hip_on_cuda.hpp"
+#include "lib/nvidia/shareable.hpp"
 
 namespace ferry::nvidia {
 
@@ -34,17 +33,6 @@ bool attribute(CUpointer_attribute which, const void* pointer, Value& value) noe
   return d.missing.empty() && d.pointer_attribute(&value, which, address(pointer)) == CUDA_SUCCESS;
 }
 
-// The descriptor `fd` of process `pid`, here.
-Descriptor fetch_descriptor(int pid, int fd) {
-  const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  Descriptor got(
-      process.get() < 0 ? -1 : static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), fd, 0)));
-  if (got.get() >= 0) return got;
-  throw Failure(
-      ErrorKind::other, fmt::format("the descriptor of process {}: {}", pid, std::strerror(errno)),
-      "allow pidfd_getfd (kernel.yama.ptrace_scope, container seccomp)");
-}
-
 bool same_allocation(const Exported& a, const Exported& b) {
   return a.process == b.process && a.base == b.base && a.identity == b.identity;
 }
@@ -54,15 +42,6 @@ bool overlap(const Exported& a, const Exported& b) {
 }
 
 } // namespace
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
 
 Kind kind_of(const void* pointer) noexcept {
   unsigned type = 0;
@@ -108,7 +87,6 @@ void check_range(const void* pointer, std::uint64_t bytes) {
 
 Exported export_range(
     const void* pointer, std::uint64_t bytes, std::uint64_t process, Descriptor& kept) {
-  const Driver& d = driver();
   const Allocation allocation = allocation_of(pointer, bytes);
   Exported out;
   out.pid = getpid();
@@ -132,16 +110,9 @@ Exported export_range(
     out.reach = Reach::direct;
     return out;
   }
-  CUmemGenericAllocationHandle handle = 0;
-  check_driver(
-      d.retain_handle(&handle, reinterpret_cast<void*>(out.base)), "cuMemRetainAllocationHandle");
-  int fd = -1;
-  const int code = d.export_handle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-  d.release(handle);
-  check_driver(code, "cuMemExportToShareableHandle");
-  kept = Descriptor(fd);
+  kept = export_shareable(driver(), out.base);
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); // lets peers fetch it, where Yama asks
-  out.descriptor = fd;
+  out.descriptor = kept.get();
   out.reach = Reach::shareable;
   return out;
 }
@@ -154,7 +125,9 @@ Mapping::Mapping(const Exported& from, int device, std::uint64_t process)
   }
   const DeviceScope scope(device);
   if (from.reach == Reach::shareable) {
-    open_shareable(from, device);
+    base_ = reinterpret_cast<char*>(
+        map_shareable(driver(), from.pid, from.descriptor, from.bytes, device));
+    reach_ = Reach::shareable;
     return;
   }
   hipIpcMemHandle_t handle;
@@ -166,39 +139,11 @@ Mapping::Mapping(const Exported& from, int device, std::uint64_t process)
   reach_ = Reach::direct;
 }
 
-void Mapping::open_shareable(const Exported& from, int device) {
-  const Driver& d = driver();
-  const Descriptor fd = fetch_descriptor(from.pid, from.descriptor);
-  CUmemGenericAllocationHandle handle = 0;
-  void* const shared = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get()));
-  check_driver(
-      d.import_handle(&handle, shared, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-      "cuMemImportFromShareableHandle");
-  CUdeviceptr at = 0;
-  int code = d.reserve(&at, bytes_, 0, 0, 0);
-  if (code == CUDA_SUCCESS) {
-    code = d.map(at, bytes_, 0, handle, 0);
-    CUmemAccessDesc access{};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = device;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    const bool mapped = code == CUDA_SUCCESS;
-    if (mapped) code = d.set_access(at, bytes_, &access, 1);
-    if (mapped && code != CUDA_SUCCESS) d.unmap(at, bytes_);
-    if (code != CUDA_SUCCESS) d.unreserve(at, bytes_);
-  }
-  d.release(handle); // the mapping keeps the memory
-  check_driver(code, "cuMemMap");
-  base_ = reinterpret_cast<char*>(at);
-  reach_ = Reach::shareable;
-}
-
 Mapping::~Mapping() {
   if (reach_ == Reach::direct) {
     hipIpcCloseMemHandle(base_);
   } else if (reach_ == Reach::shareable) {
-    driver().unmap(address(base_), bytes_);
-    driver().unreserve(address(base_), bytes_);
+    unmap_shareable(driver(), address(base_), bytes_);
   }
 }
 

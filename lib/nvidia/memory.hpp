@@ -7,6 +7,8 @@
 #include <mutex>
 #include <string>
 
+#include "lib/nvidia/descriptor.hpp"
+
 namespace ferry::nvidia {
 
 // How a peer may reach memory.
@@ -27,20 +29,6 @@ struct Exported {
   std::uint64_t identity = 0; // of the allocation: never given twice in a process
   std::int32_t descriptor = -1; // in process pid
   unsigned char handle[64] = {};
-};
-
-// An open descriptor, closed at the end.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
 };
 
 enum class Kind { host, device, managed };
@@ -67,13 +55,10 @@ class Mapping {
   [[nodiscard]] char* base() const { return base_; }
 
  private:
-  void open_shareable(const Exported& from, int device);
-
   char* base_ = nullptr;
   std::uint64_t bytes_ = 0;
   Reach reach_ = Reach::none; // none: nothing to undo
   int device_ = 0;
-  std::uint64_t handle_ = 0;
 };
 
 // Mappings by the identity of the allocation, so that a freed and re-allocated block is another

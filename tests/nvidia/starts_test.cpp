@@ -103,8 +103,10 @@ int report(const std::string& wrong) {
   return wrong.empty() ? 0 : 1;
 }
 
-std::vector<int> run_pair(const Setting& setting, int (*body)(Rig&, const Setting&)) {
+std::vector<int> run_pair(
+    const Setting& setting, int (*body)(Rig&, const Setting&), bool threads = false) {
   Job job;
+  job.threads = threads;
   // A kernel that is loaded late would wait for streams that wait for it.
   job.set_up = [](int) { setenv("CUDA_MODULE_LOADING", "EAGER", 1); };
   job.body = [&](ProcessTeam& team) {
@@ -214,6 +216,17 @@ TEST_CASE("pair: replays of a graph, push") {
 
 TEST_CASE("pair: replays of a graph, engines") {
   check_all_good(run_pair({Path::engines, kMiB, 20'000}, run_graph));
+}
+
+// Ranks that share a GPU: by engines, and kernels of threads run at the same time.
+TEST_CASE("one GPU: a kernel releases starts that were armed") {
+  check_all_good(run_pair({Path::words, 8, 100}, run_armed, true));
+  check_all_good(run_pair({Path::words, kMiB, 100}, run_armed, true));
+}
+
+TEST_CASE("one GPU: starts on a stream, and replays of a graph") {
+  check_all_good(run_pair({Path::words, 4096, 500}, run_stream, true));
+  check_all_good(run_pair({Path::words, 4096, 40}, run_graph)); // threads would share a capture
 }
 
 TEST_CASE("pair: a kernel releases starts that were armed") {

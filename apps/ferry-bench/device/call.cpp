@@ -16,17 +16,21 @@ bool gathers(const DeviceCall& call) {
 } // namespace
 
 std::string name_of(const DeviceCall& call) {
-  return std::string(name_of(call.operation)) + (call.zeros ? "-zeros" : "");
+  std::string name = call.operation == FERRY_ALLGATHERV ? "allgatherv" : name_of(call.operation);
+  if (call.shape == Shape::zeros) name += "-zeros";
+  if (call.shape == Shape::others) name += "-others";
+  return name;
 }
 
 std::uint64_t block_bytes(const DeviceCall& call, int sender, int receiver) {
   const std::uint64_t half = (call.bytes / 2 + kUnit - 1) / kUnit * kUnit;
   if (call.operation == FERRY_ALLTOALLV) {
-    if (call.zeros && sender > receiver) return 0;
+    if (call.shape == Shape::zeros && sender > receiver) return 0;
+    if (call.shape == Shape::others) return sender == receiver ? 0 : call.bytes;
     return half * static_cast<std::uint64_t>(1 + (sender + 2 * receiver) % 3);
   }
   if (call.operation == FERRY_ALLGATHERV) {
-    if (call.zeros && sender % 2 != 0) return 0;
+    if (call.shape == Shape::zeros && sender % 2 != 0) return 0;
     return half * static_cast<std::uint64_t>(1 + sender % 3);
   }
   return call.bytes;

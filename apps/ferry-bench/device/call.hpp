@@ -9,13 +9,18 @@
 
 namespace ferry::bench {
 
-// One call: bytes of a block between two ranks, or of the message. In v forms blocks are half, once
-// and one and a half times as long, by turns; zeros: of each pair of ranks only the lower one sends
-// (alltoallv), or only even ranks do (allgatherv).
+enum class Shape {
+  plain, // v forms: blocks are half, once and one and a half times as long, by turns
+  zeros, // of each pair of ranks only the lower one sends (alltoallv), or only even ranks
+         // (allgatherv)
+  others, // alltoallv: all alike, and nothing stays
+};
+
+// One call: bytes of a block between two ranks, or of the message.
 struct DeviceCall {
   ferry_operation operation = FERRY_ALLTOALL;
   std::uint64_t bytes = 0;
-  bool zeros = false;
+  Shape shape = Shape::plain;
 };
 
 [[nodiscard]] std::string name_of(const DeviceCall& call);

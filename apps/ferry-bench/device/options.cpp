@@ -19,14 +19,15 @@ struct Word {
   Wanted wanted;
 };
 constexpr Word kWords[] = {
-    {"alltoall", {FERRY_ALLTOALL, false, false}},
-    {"allgather", {FERRY_ALLGATHER, false, false}},
-    {"broadcast", {FERRY_BCAST, false, false}},
-    {"alltoallv", {FERRY_ALLTOALLV, false, false}},
-    {"alltoallv-zeros", {FERRY_ALLTOALLV, true, false}},
-    {"allgatherv", {FERRY_ALLGATHERV, false, false}},
-    {"allgatherv-zeros", {FERRY_ALLGATHERV, true, false}},
-    {"alltoall-armed", {FERRY_ALLTOALL, false, true}},
+    {"alltoall", {FERRY_ALLTOALL, Shape::plain, false}},
+    {"allgather", {FERRY_ALLGATHER, Shape::plain, false}},
+    {"broadcast", {FERRY_BCAST, Shape::plain, false}},
+    {"alltoallv", {FERRY_ALLTOALLV, Shape::plain, false}},
+    {"alltoallv-zeros", {FERRY_ALLTOALLV, Shape::zeros, false}},
+    {"alltoallv-others", {FERRY_ALLTOALLV, Shape::others, false}},
+    {"allgatherv", {FERRY_ALLGATHERV, Shape::plain, false}},
+    {"allgatherv-zeros", {FERRY_ALLGATHERV, Shape::zeros, false}},
+    {"alltoall-armed", {FERRY_ALLTOALL, Shape::plain, true}},
 };
 
 std::string value_of(int& i, int argc, const char* const* argv) {

@@ -7,11 +7,13 @@
 
 #include <ferry/ferry.h>
 
+#include "apps/ferry-bench/device/call.hpp"
+
 namespace ferry::bench {
 
 struct Wanted {
   ferry_operation operation = FERRY_ALLTOALL;
-  bool zeros = false; // of v forms: some blocks have no bytes
+  Shape shape = Shape::plain;
   bool armed = false; // started by a kernel
 };
 
@@ -19,7 +21,7 @@ struct DeviceOptions {
   std::vector<Wanted> operations;
   std::vector<std::uint64_t> sizes;
   bool nccl = true;
-  bool overlap = false;
+  bool overlap = false; // with products, at the longest size
   int rounds = 9;
   int limit = 500; // seconds for all of it: a peer that hangs must not hold up the machine
   std::string json;

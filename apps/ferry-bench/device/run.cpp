@@ -25,6 +25,7 @@ namespace ferry::bench {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr const char* kOverlap = "overlap";
 constexpr int kCallsOfGraph = 20;
 constexpr std::uint64_t kLongestInGraph = 8 * kMiB; // longer ones do not gain by it
 
@@ -117,11 +118,10 @@ class Table {
   }
 
   // Products and calls of one side, alone and beside each other.
-  std::vector<Row> overlap(std::uint64_t bytes) {
+  std::vector<Row> overlap(const DeviceCall& call) {
     constexpr int kProducts = 40;
     constexpr int kCalls = 160;
     constexpr int kSide = 8192;
-    const DeviceCall call{FERRY_ALLTOALL, bytes};
     Product product(kSide);
     const OwnedStream beside;
     std::vector<Row> rows;
@@ -144,11 +144,11 @@ class Table {
       const double both = slowest((MPI_Wtime() - begin) * 1e6, comm_);
       const double ratio = both / std::max(product_alone, calls_alone);
       const double flops = product.operations() * kProducts / product_alone / 1e6;
-      Row row{"overlap", bytes, side->name(), ""};
+      Row row{kOverlap, call.bytes, side->name(), ""};
       row.path = fmt::format(
-          "{} products {:.0f} us ({:.0f} TFLOP/s), {} alltoalls {:.0f} us, both {:.0f} us: {:.3f} "
-          "of the longer",
-          kProducts, product_alone, flops, kCalls, calls_alone, both, ratio);
+          "{} products {:.0f} us ({:.0f} TFLOP/s), {} {} {:.0f} us, both {:.0f} us: {:.3f} of the "
+          "longer",
+          kProducts, product_alone, flops, kCalls, name_of(call), calls_alone, both, ratio);
       row.median = ratio;
       rows.push_back(row);
     }
@@ -176,7 +176,7 @@ void print(const std::vector<Row>& rows) {
     if (best == 0 || row.median < best) best = row.median;
   }
   for (const Row& row : rows) {
-    const bool ours = row.side == "ferry" && best > 0 && row.operation != "overlap";
+    const bool ours = row.side == "ferry" && best > 0 && row.operation != kOverlap;
     fmt::print(
         "{:<10} {:>10} {:<16} {:>9.2f} us  graph {:>8.2f} us  {:>6.1f} GB/s{}{}  {}\n",
         row.operation, row.bytes, row.side, row.median, row.graph,
@@ -221,11 +221,14 @@ int measure(const DeviceOptions& options, MPI_Comm comm) {
   };
   if (rank == 0) fmt::print("{}\n", gpu_versions());
   if (options.overlap) {
-    keep(table.overlap(*std::max_element(options.sizes.begin(), options.sizes.end())));
+    const std::uint64_t longest = *std::max_element(options.sizes.begin(), options.sizes.end());
+    for (const Wanted& wanted : options.operations) {
+      keep(table.overlap({wanted.operation, longest, wanted.shape}));
+    }
   } else {
     for (const Wanted& wanted : options.operations) {
       for (const std::uint64_t bytes : options.sizes) {
-        const DeviceCall call{wanted.operation, bytes, wanted.zeros};
+        const DeviceCall call{wanted.operation, bytes, wanted.shape};
         keep(wanted.armed ? table.armed(call) : table.measure(call));
       }
     }
