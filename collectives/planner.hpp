@@ -35,6 +35,7 @@ struct PlanLimits {
   std::uint64_t stage_bytes = 256 * 1024; // one stage chunk
   int stage_depth = 2; // chunks in flight for each stage
   std::uint64_t attach_from = 0; // smaller blocks of private memory go through stages
+  std::uint64_t share_from = 0; // broadcasts from here on are copied by the root, too; 0: none
 };
 
 // Which part of an exchange is planned: small blocks go before anybody knows facts.

@@ -56,6 +56,19 @@ Route route_between(const PlanInput& input, int from, int to) {
   return pull ? Route::pull : Route::staged;
 }
 
+std::uint64_t pushed_share(const PlanInput& input, int to) {
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t bytes = input.block_bytes;
+  if (input.operation != Operation::broadcast || input.irregular()) return 0;
+  if (input.limits.share_from == 0 || bytes < input.limits.share_from) return 0;
+  if (route_between(input, input.root, to) != Route::pull) return 0;
+  const BufferFacts& source = input.facts_of(input.root, to);
+  const BufferFacts& target = input.facts_of(to, input.root);
+  const bool attach = input.attach && bytes >= input.limits.attach_from;
+  if (!source.send_plain || !target.recv_plain || !(target.recv_mapped || attach)) return 0;
+  return bytes / static_cast<std::uint64_t>(input.ranks) / kPage * kPage;
+}
+
 TransferBuilder::TransferBuilder(const PlanInput& input)
     : input_(input),
       moved_(static_cast<std::size_t>(input.ranks)),
@@ -86,19 +99,26 @@ void TransferBuilder::note_stage(int region, std::uint64_t bytes) {
   schedule_.stage_bytes = std::max(schedule_.stage_bytes, end * input_.limits.stage_bytes);
 }
 
+void TransferBuilder::push(int peer, Place from, Place to, std::uint64_t bytes) {
+  auto& steps = new_queue(peer);
+  if (input_.handshake) steps.push_back(await_step(SignalKind::ready, peer, 1));
+  if (bytes > 0) steps.push_back(copy_step(to, from, bytes));
+  steps.push_back(signal_step(SignalKind::moved, peer));
+}
+
 void TransferBuilder::send(int peer, Place from, Place to, std::uint64_t bytes, int region) {
   switch (route_between(input_, input_.rank, peer)) {
-    case Route::push: {
+    case Route::push:
       ++pushes_;
-      auto& steps = new_queue(peer);
-      if (input_.handshake) steps.push_back(await_step(SignalKind::ready, peer, 1));
-      if (bytes > 0) steps.push_back(copy_step(to, from, bytes));
-      steps.push_back(signal_step(SignalKind::moved, peer));
+      push(peer, from, to, bytes);
       return;
-    }
     case Route::pull:
       announce_[static_cast<std::size_t>(peer)] = true;
       ++moved_[static_cast<std::size_t>(peer)];
+      if (const std::uint64_t share = pushed_share(input_, peer); share > 0) {
+        ++shares_;
+        push(peer, advanced(from, bytes - share), advanced(to, bytes - share), share);
+      }
       return;
     case Route::staged:
       send_staged({peer}, from, bytes, region);
@@ -116,8 +136,14 @@ void TransferBuilder::receive(int peer, Place from, Place to, std::uint64_t byte
       ++pulls_;
       auto& steps = new_queue(peer);
       if (input_.handshake) steps.push_back(await_step(SignalKind::ready, peer, 1));
-      if (bytes > 0) steps.push_back(copy_step(to, from, bytes));
+      const std::uint64_t share = pushed_share(input_, input_.rank);
+      if (bytes > share) steps.push_back(copy_step(to, from, bytes - share));
       steps.push_back(signal_step(SignalKind::moved, peer));
+      if (share > 0) {
+        ++shares_;
+        announce_[static_cast<std::size_t>(peer)] = true;
+        ++moved_[static_cast<std::size_t>(peer)];
+      }
       return;
     }
     case Route::staged: {
@@ -204,6 +230,7 @@ std::string TransferBuilder::summary() const {
   const bool attach = input_.attach;
   add(pushes_, "pushed into mapped receive buffers");
   add(pulls_, attach ? "pulled (mapped or by cross-memory attach)" : "pulled from mapped buffers");
+  add(shares_, "with the root's share pushed");
   add(stages_, "through stage chunks");
   if (routes.empty()) routes = "peers copy, this rank waits";
   return routes;

@@ -19,12 +19,17 @@ enum class Route : std::uint8_t {
 // copy engine; a broadcast prefers pulling, since its readers then copy side by side.
 [[nodiscard]] Route route_between(const PlanInput& input, int from, int to);
 
+// Of what `to` pulls out of the buffer of a broadcast's root: the bytes, at the end, that the root
+// pushes meanwhile. With a core for each rank it would be idle; each then has as much to copy.
+[[nodiscard]] std::uint64_t pushed_share(const PlanInput& input, int to);
+
 // Appends the steps of transfers to a schedule under construction.
 class TransferBuilder {
  public:
   explicit TransferBuilder(const PlanInput& input);
 
-  // This rank sends `bytes` bytes at `from` to `to` on rank `peer`; by pull it only waits.
+  // This rank sends `bytes` bytes at `from` to `to` on rank `peer`; by pull it only waits, or
+  // copies its share.
   void send(int peer, Place from, Place to, std::uint64_t bytes, int region);
   // This rank receives from `peer` what lies at `from` there into `to` here.
   void receive(int peer, Place from, Place to, std::uint64_t bytes, int region);
@@ -40,6 +45,7 @@ class TransferBuilder {
   [[nodiscard]] Schedule finish();
 
  private:
+  void push(int peer, Place from, Place to, std::uint64_t bytes);
   void send_staged(const std::vector<int>& readers, Place from, std::uint64_t bytes, int region);
   std::vector<Step>& new_queue(int peer);
   Place stage_place(int rank, int region, std::uint64_t chunk) const;
@@ -54,6 +60,7 @@ class TransferBuilder {
   int pushes_ = 0;
   int pulls_ = 0;
   int stages_ = 0;
+  int shares_ = 0; // pulls whose end is pushed
 };
 
 [[nodiscard]] Step copy_step(Place to, Place from, std::uint64_t bytes);

@@ -48,9 +48,10 @@ Job random_job(std::mt19937_64& random, Operation operation, int ranks) {
   job.input.attach = random() % 4 == 0;
   job.input.limits.slot_bytes = random() % 3 == 0 ? 0 : 64;
   job.input.limits.direct_bytes = random() % 2 == 0 ? 64 : 8;
+  job.input.limits.share_from = random() % 2 == 0 ? 0 : 65;
   job.input.limits.stage_bytes = 64;
   job.input.limits.stage_depth = 1 + static_cast<int>(random() % 3);
-  const std::uint64_t sizes[] = {0, 1, 8, 63, 64, 65, 127, 128, 129, 1000, 5000};
+  const std::uint64_t sizes[] = {0, 1, 8, 63, 64, 65, 127, 128, 129, 1000, 5000, 100'000};
   job.input.block_bytes = sizes[random() % std::size(sizes)];
   for (int rank = 0; rank < ranks; ++rank) {
     job.facts.push_back(random_facts(random));

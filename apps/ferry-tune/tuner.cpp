@@ -81,12 +81,12 @@ std::optional<Finding> Tuner::repeat(int times, const std::function<Trial()>& on
 
 std::vector<double> Tuner::times(
     const TableText& table, const Sizes& sizes, const std::string& form, const std::string& memory,
-    int ranks, bool attach) const {
+    int ranks, bool attach, const std::string& operation) const {
   BenchJobs::Request request;
   request.ranks = ranks;
   request.table = table.write();
   request.arguments = {
-      "alltoall",
+      operation,
       "--form",
       form,
       "--memory",
@@ -148,6 +148,18 @@ std::optional<Finding> Tuner::nontemporal_from() const {
       powers(1 << 20, quick_ ? 4 << 20 : 64 << 20), true);
 }
 
+std::optional<Finding> Tuner::first_above(
+    const TableText& below, const TableText& above, const Sizes& sizes, const std::string& memory,
+    const std::string& operation, std::uint64_t never) const {
+  return repeat(repetitions_, [&] {
+    const auto first = times(below, sizes, "blocking", memory, 2, true, operation);
+    const auto second = times(above, sizes, "blocking", memory, 2, true, operation);
+    const std::size_t at = best_crossover(first, second);
+    const std::uint64_t value = at == 0 ? sizes[0] : at == sizes.size() ? never : sizes[at];
+    return Trial{value, time_with(first, second, at)};
+  });
+}
+
 // Room for slots of every size that is tried.
 std::optional<Finding> Tuner::slot_bytes() const {
   TableText slots = table_;
@@ -174,14 +186,16 @@ std::optional<Finding> Tuner::attach_from() const {
   TableText attached = staged;
   staged.set_value("attach_from", kLargestBlock);
   attached.set_value("attach_from", 0);
-  const Sizes sizes = powers(1024, 2 << 20);
-  return repeat(repetitions_, [&] {
-    const auto first = times(staged, sizes, "blocking", "private");
-    const auto second = times(attached, sizes, "blocking", "private");
-    const std::size_t at = best_crossover(first, second);
-    const std::uint64_t value = at == 0 ? 0 : at == sizes.size() ? kLargestBlock : sizes[at];
-    return Trial{value, time_with(first, second, at)};
-  });
+  return first_above(staged, attached, powers(1024, 2 << 20), "private", "alltoall", kLargestBlock);
+}
+
+std::optional<Finding> Tuner::share_from() const {
+  TableText readers = table_;
+  readers.set_value("share_from", 0);
+  TableText shared = table_;
+  shared.set_value("share_from", 1);
+  const char* memory = machine_.attach ? "private" : "shared";
+  return first_above(readers, shared, powers(8192, 2 << 20), memory, "bcast", 0);
 }
 
 std::optional<Finding> Tuner::best_stage(
@@ -223,6 +237,7 @@ void Tuner::run() {
   } else {
     say_("attach_from: cross-memory attach is not allowed here, nothing to measure");
   }
+  entry("share_from", [&] { return share_from(); });
   const auto stages = quick_ ? Sizes{64 << 10, 256 << 10} : powers(32 << 10, 512 << 10);
   entry("stage_bytes", [&] { return best_stage("stage_bytes", stages); });
   entry("stage_depth", [&] { return best_stage("stage_depth", {2, 4}); });

@@ -42,7 +42,8 @@ class Tuner {
   // The best times of a collective by a table and variables.
   [[nodiscard]] std::vector<double> times(
       const TableText& table, const Sizes& sizes, const std::string& form,
-      const std::string& memory, int ranks = 2, bool attach = true) const;
+      const std::string& memory, int ranks = 2, bool attach = true,
+      const std::string& operation = "alltoall") const;
   // Repeats `once`, and looks whether the values agree.
   [[nodiscard]] std::optional<Finding> repeat(int times, const std::function<Trial()>& once) const;
   [[nodiscard]] std::optional<Finding> copy_crossover(
@@ -52,11 +53,17 @@ class Tuner {
       const TableText& below, const TableText& above, const Sizes& sizes, const std::string& form,
       const std::string& memory) const;
 
+  // The size from which on `above` is better than `below`; `never`: none that was tried.
+  [[nodiscard]] std::optional<Finding> first_above(
+      const TableText& below, const TableText& above, const Sizes& sizes, const std::string& memory,
+      const std::string& operation, std::uint64_t never) const;
+
   [[nodiscard]] std::optional<Finding> rep_movsb_from() const;
   [[nodiscard]] std::optional<Finding> nontemporal_from() const;
   [[nodiscard]] std::optional<Finding> slot_bytes() const;
   [[nodiscard]] std::optional<Finding> direct_bytes() const;
   [[nodiscard]] std::optional<Finding> attach_from() const;
+  [[nodiscard]] std::optional<Finding> share_from() const;
   [[nodiscard]] std::optional<Finding> best_stage(
       const std::string& entry, const std::vector<std::uint64_t>& values) const;
   [[nodiscard]] std::optional<Finding> spins_crowded() const;

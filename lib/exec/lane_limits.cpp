@@ -43,6 +43,7 @@ PlanLimits plan_limits(const Config& config, int ranks, bool oversubscribed) {
       config.stage_bytes > 0 ? static_cast<std::uint64_t>(config.stage_bytes) : table.stage_bytes,
       ranks, limits.stage_depth);
   limits.attach_from = table.attach_from;
+  limits.share_from = oversubscribed ? 0 : table.share_from;
   return limits;
 }
 

@@ -219,8 +219,10 @@ class WindowBuilder {
   void add(std::uint64_t base, std::uint64_t bytes, bool writable, int owner, const char* name) {
     if (bytes > 0) windows_.add({base, bytes, writable, owner, 0, 0, name});
   }
-  void attach(std::uint64_t base, std::uint64_t bytes, int owner, int pid, std::uint64_t remote) {
-    if (bytes > 0) windows_.add({base, bytes, false, owner, pid, remote, "attached memory"});
+  void attach(
+      std::uint64_t base, std::uint64_t bytes, bool writable, int owner, int pid,
+      std::uint64_t remote) {
+    if (bytes > 0) windows_.add({base, bytes, writable, owner, pid, remote, "attached memory"});
   }
   WindowSet take() { return std::move(windows_); }
 
@@ -262,14 +264,15 @@ void add_peer(
   const bool attach = team.topology.attach;
   if (has(offer, kRecvMapped)) {
     windows.add(at.recv, sizes.recv, true, rank, "receive buffer");
-  } else if (attach && desc.in_place && has(offer, kRecvPlain)) {
-    windows.attach(at.recv, sizes.recv, rank, pid, offer.recv);
+  } else if (attach && has(offer, kRecvPlain)) {
+    const bool shares = desc.operation == Operation::broadcast; // its root may write there
+    if (desc.in_place || shares) windows.attach(at.recv, sizes.recv, shares, rank, pid, offer.recv);
   }
   if (desc.in_place) return;
   if (has(offer, kSendMapped)) {
     windows.add(at.send, sizes.send, false, rank, "send buffer");
   } else if (attach && has(offer, kSendPlain)) {
-    windows.attach(at.send, sizes.send, rank, pid, offer.send);
+    windows.attach(at.send, sizes.send, false, rank, pid, offer.send);
   }
 }
 
