@@ -31,6 +31,8 @@ constexpr const char* kGolden = R"({
     "direct_bytes": {"from":"measured","spread":5,"unit":"bytes","value":512},
     "slot_budget": {"from":"built-in","spread":0,"unit":"bytes","value":131072},
     "slot_depth": {"from":"built-in","spread":0,"unit":"calls","value":8},
+    "demote_bytes": {"from":"built-in","spread":0,"unit":"bytes","value":4096},
+    "demote_ahead_bytes": {"from":"built-in","spread":0,"unit":"bytes","value":256},
     "attach_from": {"from":"measured","spread":6,"unit":"bytes","value":65536},
     "share_from": {"from":"built-in","spread":0,"unit":"bytes","value":65536},
     "stage_bytes": {"from":"measured","spread":7,"unit":"bytes","value":131072},
@@ -58,7 +60,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 }
 
 std::string golden() {
-  return replaced(kGolden, "CHECKSUM", "3cf5d4b80d98458f");
+  return replaced(kGolden, "CHECKSUM", "4649fe08f1e0bd0b");
 }
 
 Status fault_of(const std::string& text) {
@@ -151,11 +153,11 @@ TEST_CASE("table: every fault names file and line") {
       "t.json:8: entries/slot_bytes/value is 70000, allowed is 0 to 65536");
   CHECK(
       fault_after("\"value\":50}", "\"value\":1000001}") ==
-      "t.json:20: entries/spins_crowded/value is 1000001, allowed is 0 to 1000000");
+      "t.json:22: entries/spins_crowded/value is 1000001, allowed is 0 to 1000000");
   CHECK(fault_after("64,", "0,") == "t.json:4: machine/cores is 0, allowed is 1 to 1048576");
   CHECK(fault_after(",\"value\":512", "") == "t.json:9: entries/direct_bytes/value is missing");
   CHECK(fault_after("  \"date\": \"2026-11-30\",\n", "") == "t.json:1: date is missing");
-  CHECK(fault_after("    \"spins\": {", "    \"spin\": {") == "t.json:19: entries/spin is unknown");
+  CHECK(fault_after("    \"spins\": {", "    \"spin\": {") == "t.json:21: entries/spin is unknown");
   CHECK(fault_after("\"date\"", "\"day\"") == "t.json:3: day is unknown");
   CHECK(
       fault_after("\"direct_bytes\"", "\"slot_bytes\"") ==
@@ -165,7 +167,7 @@ TEST_CASE("table: every fault names file and line") {
       "t.json:11: the unit of slot_depth is calls");
   CHECK(
       fault_after("\"from\":\"measured\",\"spread\":7", "\"from\":\"me\",\"spread\":7") ==
-      "t.json:14: entries/stage_bytes/from is measured or built-in");
+      "t.json:16: entries/stage_bytes/from is measured or built-in");
   CHECK(
       fault_after("\"value\":2048", "\"value\":-1") ==
       "t.json:8: entries/slot_bytes/value must be a whole number of 0 or more");
@@ -178,14 +180,14 @@ TEST_CASE("table: every fault names file and line") {
       "t.json:4: machine must be an object");
   CHECK(
       fault_after("},\n    \"spins\"", "}\n    \"spins\"")
-          .rfind("t.json:19: this is no JSON: ", 0) == 0);
+          .rfind("t.json:21: this is no JSON: ", 0) == 0);
 }
 
 TEST_CASE("table: the checksum notices any other value, and layout does not count") {
   const std::string changed = fault_after("\"value\":2048", "\"value\":2049");
   CHECK(
       changed.rfind(
-          "t.json:6: the checksum is fnv1a64:3cf5d4b80d98458f, that of the content ", 0) == 0);
+          "t.json:6: the checksum is fnv1a64:4649fe08f1e0bd0b, that of the content ", 0) == 0);
   CHECK(fault_after("2026-11-30", "2026-12-01").find(":6: the checksum") != std::string::npos);
   CHECK(fault_after("fnv1a64:", "").find(":6: the checksum") != std::string::npos);
   CHECK(fault_of(replaced(golden(), "\"date\": ", "\"date\"   :\n")).ok());

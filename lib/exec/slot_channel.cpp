@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "collectives/table.hpp"
 #include "device/platform.hpp"
 
 namespace ferry::core {
@@ -53,7 +54,9 @@ SlotChannel::SlotChannel(Team& team, BlockLayout layout, std::vector<std::byte*>
     : team_(team),
       layout_(layout),
       blocks_(std::move(blocks)),
-      known_done_(static_cast<std::size_t>(layout.ranks)) {}
+      known_done_(static_cast<std::size_t>(layout.ranks)),
+      demote_bytes_(table().demote_bytes),
+      demote_ahead_bytes_(table().demote_ahead_bytes) {}
 
 bool SlotChannel::completed(int rank, std::uint64_t sequence) {
   auto& known = known_done_[static_cast<std::size_t>(rank)];
@@ -94,7 +97,9 @@ void SlotChannel::publish(
   // Pairs with the acquire in look().
   header.sequence.store(sequence, std::memory_order_release);
   const auto* slot = reinterpret_cast<const std::byte*>(&header);
-  for (std::uint64_t at = 0; at < sizeof(SlotHeader) + move.bytes; at += kLine) {
+  const bool ahead = program.operation == Operation::broadcast;
+  const bool demote = move.bytes <= (ahead ? demote_ahead_bytes_ : demote_bytes_);
+  for (std::uint64_t at = 0; demote && at < sizeof(SlotHeader) + move.bytes; at += kLine) {
     device::demote_line(slot + at);
   }
   if (!shared) {

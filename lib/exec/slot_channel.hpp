@@ -82,6 +82,8 @@ class SlotChannel {
   BlockLayout layout_;
   std::vector<std::byte*> blocks_;
   std::vector<std::uint64_t> known_done_;
+  std::uint64_t demote_bytes_;
+  std::uint64_t demote_ahead_bytes_;
 };
 
 // One operation on its way through a channel. Its end is told to the channel by the caller.
