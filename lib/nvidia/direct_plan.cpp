@@ -38,9 +38,12 @@ class DirectPlan final : public StreamPlan {
     } else if (wiring_.row.path == Path::push) {
       how = fmt::format("kernel: {} workgroups store into the peers' memory", args_.push_blocks);
     } else {
+      const char* own = args_.own_source == nullptr ? "; nothing stays"
+                        : args_.own_blocks != 0     ? " and what stays"
+                                                    : "; the runtime copies what stays";
       how = fmt::format(
           "engines: {} copies a peer; a kernel moves {} %{}", wiring_.row.lanes,
-          wiring_.row.kernel_percent, wiring_.row.own_blocks != 0 ? " and what stays" : "");
+          wiring_.row.kernel_percent, own);
     }
     const std::string note = wiring_.note.empty() ? "" : "; " + wiring_.note;
     return fmt::format("{}; {} bytes a block{}", how, wiring_.largest, note);
@@ -159,7 +162,8 @@ class DirectPlan final : public StreamPlan {
   }
 
   // By a kernel, on a stream of high priority: the kernels of the program let its workgroups in
-  // first, but only when one of theirs ends. By an engine it needs none of them.
+  // first, but only when one of theirs ends. The runtime's copy within a GPU is a kernel as well,
+  // whatever it is asked for (H200, CUDA 13.0): it takes all SMs and is over the sooner.
   void move_own(hipStream_t stream) {
     launch_push(args_, stream);
     if (args_.own_source == nullptr || args_.own_blocks + args_.push_blocks != 0) return;

@@ -80,8 +80,8 @@ FERRY_HIP_CALL(EventRecord)
 FERRY_HIP_CALL(EventQuery)
 FERRY_HIP_CALL(ThreadExchangeStreamCaptureMode)
 
-// A copy within a device by a copy engine and not by its SMs, where the runtime can be asked for
-// that; not while a stream is captured. False: it was not queued.
+// A copy within a device that is asked to leave the SMs to others; not while a stream is captured.
+// Runtime 13.0 takes them all the same. False: it was not queued.
 inline bool copy_beside(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
 #if CUDART_VERSION >= 13000
   cudaMemcpyAttributes how{};

@@ -22,7 +22,7 @@ struct Row {
   std::uint64_t up_to; // bytes of a block
   Path path;
   int push_blocks; // workgroups that store into peers' memory
-  int own_blocks; // workgroups that copy what stays; 0: those that push, or an engine, do it
+  int own_blocks; // workgroups that copy what stays; 0: those that push, or the runtime, do it
   int kernel_percent; // engines: of each block, what the kernel pushes
   int lanes; // engines: copies of a block side by side
 };

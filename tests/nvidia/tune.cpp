@@ -106,6 +106,11 @@ std::vector<Row> candidates(Operation operation, std::uint64_t bytes) {
       rows.push_back({operation, 0, Path::engines, blocks, own ? 32 : 0, percent, 1});
     }
     for (const int lanes : {1, 2}) rows.push_back({operation, 0, Path::engines, 0, 0, 0, lanes});
+    // What stays by a few workgroups, which leave the links more of the memory's time than the
+    // runtime's copy, whose kernel takes all SMs.
+    for (const int blocks : {8, 16, 32}) {
+      if (own) rows.push_back({operation, 0, Path::engines, 0, blocks, 0, 1});
+    }
   }
   return rows;
 }
