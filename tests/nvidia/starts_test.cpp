@@ -28,6 +28,7 @@ struct Setting {
   Path path;
   std::uint64_t bytes;
   int rounds;
+  bool one_gpu = false; // for all ranks
 };
 
 // A call, the kernels that fill and check its buffers, and a stream.
@@ -36,7 +37,8 @@ class Rig {
   Rig(ProcessTeam& team, const Setting& setting) : row_(row(setting.path)) {
     int devices = 0;
     check_runtime(hipGetDeviceCount(&devices), "cudaGetDeviceCount");
-    check_runtime(hipSetDevice(team.rank() % devices), "cudaSetDevice");
+    const int device = setting.one_gpu ? 0 : team.rank() % devices;
+    check_runtime(hipSetDevice(device), "cudaSetDevice");
     backend_.emplace();
     backend_->use_table({&row_, 1});
     counts_ = nvidia::DeviceBlock(64);
@@ -220,13 +222,14 @@ TEST_CASE("pair: replays of a graph, engines") {
 
 // Ranks that share a GPU: by engines, and kernels of threads run at the same time.
 TEST_CASE("one GPU: a kernel releases starts that were armed") {
-  check_all_good(run_pair({Path::words, 8, 100}, run_armed, true));
-  check_all_good(run_pair({Path::words, kMiB, 100}, run_armed, true));
+  check_all_good(run_pair({Path::words, 8, 100, true}, run_armed, true));
+  check_all_good(run_pair({Path::words, kMiB, 100, true}, run_armed, true));
 }
 
 TEST_CASE("one GPU: starts on a stream, and replays of a graph") {
-  check_all_good(run_pair({Path::words, 4096, 500}, run_stream, true));
-  check_all_good(run_pair({Path::words, 4096, 40}, run_graph)); // threads would share a capture
+  check_all_good(run_pair({Path::words, 4096, 500, true}, run_stream, true));
+  check_all_good(
+      run_pair({Path::words, 4096, 40, true}, run_graph)); // threads would share a capture
 }
 
 TEST_CASE("pair: a kernel releases starts that were armed") {
