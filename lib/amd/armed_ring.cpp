@@ -7,6 +7,7 @@
 
 #include "device/packet.hpp"
 #include "device/packet_print.hpp"
+#include "device/packet_table.hpp"
 #include "device/ring.hpp"
 
 namespace ferry::amd {
@@ -50,6 +51,30 @@ std::string ArmedRing::next_packet() const {
   const std::uint64_t offset = at & (ring.bytes - 1);
   const std::uint64_t left = std::min(ring.bytes - offset, next_ - at) / sizeof(std::uint32_t);
   return device::print_packet({ring.base + offset / 4, left}, generation_).text;
+}
+
+bool ArmedRing::copies_at(std::uint64_t address) const {
+  constexpr std::uint64_t kPage = 4096;
+  const device::RingHandle& ring = lease_->ring();
+  const auto touches = [&](std::uint64_t begin, std::uint64_t bytes) {
+    const std::uint64_t page = address / kPage;
+    return begin / kPage <= page && page <= (begin + bytes - 1) / kPage;
+  };
+  for (std::uint64_t at = lease_->consumed(); at < next_;) {
+    const std::uint32_t* const dw = ring.base + (at & (ring.bytes - 1)) / 4;
+    const device::Packet* const packet = device::find_packet(generation_, dw[0]);
+    if (packet == nullptr) return false;
+    if (packet->kind == device::PacketKind::copy) {
+      const auto value = [&](device::FieldId id) {
+        return device::field_value(device::field_of(*packet, generation_, id), dw);
+      };
+      const std::uint64_t bytes = value(device::FieldId::bytes);
+      if (touches(value(device::FieldId::destination), bytes)) return true;
+      if (touches(value(device::FieldId::source), bytes)) return true;
+    }
+    at += 4 * device::packet_dwords(*packet, generation_, dw);
+  }
+  return false;
 }
 
 void ArmedRing::arm(std::uint64_t epoch) {

@@ -26,6 +26,8 @@ class ArmedRing {
   // Hands the packets of this epoch to the engine, behind those of the epoch before it.
   void arm(std::uint64_t epoch);
 
+  // Does a packet that the engine has not left behind copy to or from the page of this address?
+  [[nodiscard]] bool copies_at(std::uint64_t address) const;
   // The packet at which its engine stands, for people; empty when there is none.
   [[nodiscard]] std::string next_packet() const;
 

@@ -21,6 +21,7 @@ void provide(QueueSource& source, std::unique_ptr<QueueProvider> provider) {
 Devices::Devices(System& at, const HsaApi& hsa_api, const HipApi& hip)
     : system(at),
       runtime(hsa_api, hip),
+      faults(runtime),
       topology(read_topology(at.sysfs())),
       cache(runtime),
       kernels(hip.modules) {

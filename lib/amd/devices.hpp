@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "lib/amd/gpu_faults.hpp"
 #include "lib/amd/ipc_cache.hpp"
 #include "lib/amd/kernel_device.hpp"
 #include "lib/amd/kfd_driver.hpp"
@@ -28,6 +29,7 @@ struct Devices {
 
   System& system;
   Runtime runtime; // first: who acquires the address space of a GPU later has to share it
+  GpuFaults faults;
   Topology topology;
   IpcCache cache;
   KernelDevices kernels;

@@ -29,6 +29,16 @@ struct IpcHandle {
   std::uint32_t words[8] = {};
   bool operator==(const IpcHandle&) const = default;
 };
+// What the runtime reports about a GPU by itself.
+struct Event {
+  std::int32_t type = 0;
+  Agent agent;
+  std::uint64_t address = 0; // of a memory fault
+  std::uint32_t reasons = 0;
+};
+inline constexpr std::int32_t kMemoryFault = 0;
+inline constexpr std::int32_t kHardwareException = 1; // the address is not one
+using EventHandler = Status (*)(const Event*, void* data);
 struct VmemHandle {
   std::uint64_t handle = 0;
 };
@@ -115,6 +125,7 @@ struct HsaApi {
       void*, hsa::Agent, const void*, hsa::Agent, std::size_t, std::uint32_t, const hsa::Signal*,
       hsa::Signal, std::uint32_t, bool) = nullptr;
   hsa::Status (*preferred_engines)(hsa::Agent, hsa::Agent, std::uint32_t*) = nullptr;
+  hsa::Status (*on_event)(hsa::EventHandler, void* data) = nullptr;
   VmemApi vmem;
 };
 

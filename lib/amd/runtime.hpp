@@ -38,6 +38,7 @@ class Runtime {
   // Does the runtime show this GPU to the process?
   [[nodiscard]] bool sees(int node) const { return agents_.contains(node); }
   [[nodiscard]] hsa::Agent agent(int node) const;
+  [[nodiscard]] const std::map<std::uint64_t, int>& nodes() const { return nodes_; } // by agent
   [[nodiscard]] std::size_t gpus() const { return agents_.size(); }
 
   [[nodiscard]] bool owns(const void* pointer) const noexcept;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "device/platform.hpp"
@@ -15,11 +16,17 @@ using core::ErrorKind;
 using core::Failure;
 
 SdmaPlan::SdmaPlan(Devices& devices, SdmaParts parts)
-    : devices_(devices), parts_(std::move(parts)), on_host_(!parts_.in_hardware) {}
+    : devices_(devices),
+      parts_(std::move(parts)),
+      on_host_(!parts_.in_hardware),
+      faults_(devices.faults.total()) {
+  devices_.faults.watch(parts_.node, parts_.control.trigger(), parts_.control.done());
+}
 
 // Epochs that were programmed and never started stay in their rings: such queues end with the plan.
 // What a kernel may still look at is never freed.
 SdmaPlan::~SdmaPlan() {
+  devices_.faults.forget(parts_.control.trigger());
   if (stream_starts_ != nullptr && !stream_starts_->end()) {
     static_cast<void>(stream_starts_.release());
     static_cast<void>(new ControlPage(parts_.control));
@@ -94,13 +101,57 @@ core::Poll SdmaPlan::progress() {
   look_at_kernels();
   if (!status_.ok()) return core::Poll::ready;
   for (const ArmedRing& ring : parts_.rings) {
-    const core::Status status = ring.queue().progress();
+    core::Status status = ring.queue().progress();
     if (!status.ok()) {
-      fail(status);
+      status.cause = fmt::format("{}, to rank {}: {}", parts_.label, ring.peer(), status.cause);
+      fail_for_all(std::move(status));
       return core::Poll::ready;
     }
   }
-  return done() >= started() ? core::Poll::ready : core::Poll::pending;
+  if (done() >= started()) return core::Poll::ready;
+  look_at_faults();
+  return status_.ok() ? core::Poll::pending : core::Poll::ready;
+}
+
+// Of this GPU, and now and then what other ranks have told of theirs.
+void SdmaPlan::look_at_faults() {
+  constexpr std::uint32_t kLooks = 64;
+  if (devices_.faults.total() != faults_) {
+    faults_ = devices_.faults.total();
+    const GpuFault fault = devices_.faults.last(parts_.node);
+    if (fault.number != 0) return fail_for_all(describe(fault));
+  }
+  if (++looks_ % kLooks != 0) return;
+  for (const FaultBoard* board : parts_.boards) {
+    const core::Status told = board->read();
+    if (!told.ok()) return fail(told);
+  }
+}
+
+core::Status SdmaPlan::describe(const GpuFault& fault) const {
+  const auto guilty = [&](const ArmedRing& ring) { return ring.copies_at(fault.address); };
+  const auto busy = [](const ArmedRing& ring) { return !ring.queue().drained(); };
+  auto ring = std::find_if(parts_.rings.begin(), parts_.rings.end(), guilty);
+  if (ring == parts_.rings.end()) {
+    ring = std::find_if(parts_.rings.begin(), parts_.rings.end(), busy);
+  }
+  if (ring == parts_.rings.end()) ring = std::prev(ring);
+  return {
+      ErrorKind::bad_packet,
+      fmt::format(
+          "{}, start {}: the GPU reports a fault at {:#x}; {} to rank {} stands at {}",
+          parts_.label, started(), fault.address, ring->queue().name(), ring->peer(),
+          ring->next_packet()),
+      "keep buffers allocated until the handle is freed; else see ferry-info --selftest"};
+}
+
+// The others wait for copies of this rank that will not come.
+void SdmaPlan::fail_for_all(core::Status status) {
+  status.cause = fmt::format("rank {}: {}", parts_.rank, status.cause);
+  if (!parts_.boards.empty()) {
+    parts_.boards[static_cast<std::size_t>(parts_.rank)]->tell(status);
+  }
+  fail(status);
 }
 
 void SdmaPlan::fail(const core::Status& status) {

@@ -8,6 +8,7 @@
 
 #include "lib/amd/armed_ring.hpp"
 #include "lib/amd/devices.hpp"
+#include "lib/amd/fault_board.hpp"
 #include "lib/amd/ipc_cache.hpp"
 #include "lib/amd/stream_starts.hpp"
 #include "lib/exec/device_backend.hpp"
@@ -28,6 +29,8 @@ struct SdmaParts {
   std::uint64_t first = 0; // from which trigger and completion count
   bool in_hardware = false;
   int node = 0; // of the GPU
+  int rank = 0;
+  std::vector<FaultBoard*> boards; // of all ranks
   std::string label; // "alltoall on MPI_COMM_WORLD"
   std::string why;
   std::vector<ArmedRing> rings; // last: they end before the memory that their packets name
@@ -64,7 +67,11 @@ class SdmaPlan final : public core::DevicePlan {
   [[nodiscard]] device::StartHandle handle_of(std::uint64_t starts) const;
   bool start_by_kernel(void* stream);
   void look_at_kernels();
+  void look_at_faults();
+  // Which ring it was.
+  [[nodiscard]] core::Status describe(const GpuFault& fault) const;
   void fail(const core::Status& status);
+  void fail_for_all(core::Status status);
   static void run_on_stream(void* self);
 
   Devices& devices_;
@@ -73,6 +80,8 @@ class SdmaPlan final : public core::DevicePlan {
   std::uint64_t handed_out_ = 0; // up to this epoch by handles
   bool on_host_; // starts on streams
   std::unique_ptr<StreamStarts> stream_starts_; // once there is one
+  std::uint64_t faults_; // of all GPUs, that the plan knows of
+  std::uint32_t looks_ = 0;
   core::Status status_;
 };
 

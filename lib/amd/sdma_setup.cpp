@@ -73,6 +73,10 @@ class SetUp {
     const std::size_t bytes = in_.job.signal_bytes() + probe_word_bytes(in_.job.ranks());
     return (bytes + kPage - 1) / kPage * kPage;
   }
+  // Signal words, where the host reads and raises them.
+  [[nodiscard]] std::byte* host_words(int rank) const {
+    return in_.team.block(rank) + kFaultBoardBytes;
+  }
   EngineChoice choose(int peer) const;
   void lease();
   void make_memory();
@@ -153,7 +157,7 @@ void SetUp::make_memory() {
   arena_mappings_.push_back(arena.mapping());
   card_.arena = share(arena_, probe_arena_bytes(in_.job.ranks()));
   const std::size_t bytes = in_.job.stage_bytes() + (hardware_ ? signal_bytes() : 0);
-  std::byte* words = hardware_ ? nullptr : in_.team.block(in_.job.rank());
+  std::byte* words = hardware_ ? nullptr : host_words(in_.job.rank());
   if (bytes > 0) {
     const OwnMemory own(runtime, gpu().node, bytes);
     mappings_.push_back(own.mapping());
@@ -194,7 +198,7 @@ void SetUp::open_all() {
     places.send = number(open(card.send, mappings_));
     places.recv = number(open(card.recv, mappings_));
     places.stage = number(hardware_ ? own + signal_bytes() : own);
-    places.signals = number(hardware_ ? own : in_.team.block(static_cast<int>(rank)));
+    places.signals = number(hardware_ ? own : host_words(static_cast<int>(rank)));
     places_.ranks.push_back(places);
     arenas_.push_back(number(open(card.arena, arena_mappings_)));
   }
@@ -258,13 +262,17 @@ SdmaParts SetUp::assemble() {
   parts.first = in_.options.first;
   parts.in_hardware = hardware_;
   parts.node = gpu().node;
+  parts.rank = in_.team.rank();
+  for (int rank = 0; rank < in_.team.ranks(); ++rank) {
+    parts.boards.push_back(reinterpret_cast<FaultBoard*>(in_.team.block(rank)));
+  }
   parts.label =
       fmt::format("persistent {} on {}", core::name_of(in_.job.job().operation), in_.team.name());
   return parts;
 }
 
 SetUpResult SetUp::run() {
-  if (!hardware_) in_.team.share(signal_bytes());
+  in_.team.share(kFaultBoardBytes + (hardware_ ? 0 : signal_bytes()));
   Status status = try_together(in_.team, [&] {
     lease();
     make_memory();

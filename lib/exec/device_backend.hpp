@@ -28,7 +28,8 @@ class DeviceTeam {
   // Collective, waits within the bounds of every wait; throws Failure. all[ranks() * bytes].
   virtual void allgather(const void* mine, std::size_t bytes, void* all) = 0;
   // Shared host memory of this rank (Heap), mapped by all ranks: `bytes` zeroed bytes, alike on all
-  // ranks; block(rank) is where this process sees that of `rank`. Collective; throws Failure.
+  // ranks; block(rank) is where this process sees that of `rank`, of the last share(). All stay as
+  // long as the team. Collective; throws Failure.
   virtual void share(std::size_t bytes) = 0;
   [[nodiscard]] virtual std::byte* block(int rank) const = 0;
   // An error naming a rank whose process has ended.

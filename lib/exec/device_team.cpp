@@ -30,20 +30,23 @@ void SharedDeviceTeam::share(std::size_t bytes) {
         "raise the limits of /dev/shm and memory, or lower FERRY_STAGE_BYTES");
   }
   for (int rank = 0; rank < ranks(); ++rank) {
-    blocks_.push_back(
+    all_blocks_.push_back(
         team_.member(rank).heap->base() + all[static_cast<std::size_t>(rank)] +
         sizeof(BlockHeader));
   }
 }
 
 SharedDeviceTeam::~SharedDeviceTeam() {
-  for (int rank = 0; rank < static_cast<int>(blocks_.size()); ++rank) {
-    if (rank == team_.rank()) continue;
-    // Pairs with the acquire in reap_blocks().
-    header_of(block(rank) - sizeof(BlockHeader)).departed.fetch_add(1, std::memory_order_release);
+  const auto peers = static_cast<std::size_t>(ranks());
+  for (std::size_t i = 0; i < all_blocks_.size(); ++i) {
+    std::byte* const begin = all_blocks_[i] - sizeof(BlockHeader);
+    if (i % peers == static_cast<std::size_t>(rank())) {
+      bury_block(begin, peers - 1);
+    } else {
+      // Pairs with the acquire in reap_blocks().
+      header_of(begin).departed.fetch_add(1, std::memory_order_release);
+    }
   }
-  if (blocks_.empty()) return;
-  bury_block(block(team_.rank()) - sizeof(BlockHeader), static_cast<std::size_t>(ranks() - 1));
 }
 
 } // namespace ferry::core

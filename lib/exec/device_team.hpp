@@ -26,14 +26,15 @@ class SharedDeviceTeam final : public DeviceTeam {
   }
   void share(std::size_t bytes) override;
   [[nodiscard]] std::byte* block(int rank) const override {
-    return blocks_[static_cast<std::size_t>(rank)];
+    const std::size_t last = all_blocks_.size() - static_cast<std::size_t>(ranks());
+    return all_blocks_[last + static_cast<std::size_t>(rank)];
   }
   [[nodiscard]] Status check_alive() const override { return team_.check_alive(); }
 
  private:
   Team& team_;
   Gather gather_;
-  std::vector<std::byte*> blocks_;
+  std::vector<std::byte*> all_blocks_; // by rank, of every share()
 };
 
 } // namespace ferry::core

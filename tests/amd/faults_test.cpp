@@ -198,5 +198,89 @@ TEST_CASE(
   CHECK(run.wrong(1) == 0);
 }
 
+// The text of rank 0, on all ranks.
+std::string text_of_first(const std::string& mine) {
+  char text[1024] = "";
+  mine.copy(text, sizeof text - 1);
+  MPI_Bcast(text, sizeof text, MPI_CHAR, 0, MPI_COMM_WORLD);
+  return text;
+}
+
+TEST_CASE("amd: an engine that faults in a collective: all ranks get its error, its queue goes") {
+  RigSettings settings;
+  settings.in_order = true;
+  Rig rig(settings);
+  if (rig.ranks() == 1) return;
+  {
+    MpiTeam team = rig.fresh_team();
+    TrialRun run(rig, team, kTrial);
+    run.fill(1);
+    run.plan().start();
+    CHECK(finish(run.plan()).ok());
+    CHECK(run.wrong(1) == 0);
+    if (rig.rank() == 0) rig.rocr().lose_mappings(32768); // not the signals
+    MPI_Barrier(MPI_COMM_WORLD);
+    run.fill(2);
+    run.plan().start();
+    const core::Status status = finish(run.plan());
+    CHECK(status.kind == core::ErrorKind::bad_packet);
+    CHECK(status.cause == text_of_first(status.cause));
+    const std::string text = status.cause + "; " + status.remedy;
+    for (const char* part :
+         {"rank 0: persistent alltoall on a team of the test, start 2: ",
+          "the GPU reports a fault at 0x", "; queue on engine ", " of node 2 to rank ",
+          " stands at COPY_LINEAR ", "; keep buffers allocated"}) {
+      CHECK_MESSAGE(contains(text, part), text);
+    }
+    CHECK(rig.rocr().unclaimed() == 0);
+    run.plan().start(); // is in vain, and does not wait
+    CHECK_FALSE(finish(run.plan()).ok());
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  CHECK(rig.kernel().faults().empty() == (rig.rank() != 0));
+  CHECK(rig.backend().devices().kfd.pool->idle() == 0);
+  CHECK(rig.kernel().queues() == 0);
+  CHECK(run_trial(rig, kTrial) == 0);
+}
+
+TEST_CASE("amd: copies that the runtime fails in a collective are an error on all ranks") {
+  RigSettings settings;
+  settings.options.path = amd::PathChoice::hsa;
+  Rig rig(settings);
+  if (rig.ranks() == 1) return;
+  MpiTeam team = rig.fresh_team();
+  TrialRun run(rig, team, kTrial);
+  run.fill(1);
+  run.plan().start();
+  CHECK(finish(run.plan()).ok());
+  if (rig.rank() == 0) rig.rocr().settings().failing = engines_of(kCpuNodes, 0, 16);
+  MPI_Barrier(MPI_COMM_WORLD);
+  run.fill(2);
+  run.plan().start();
+  const core::Status status = finish(run.plan());
+  CHECK(status.cause == text_of_first(status.cause));
+  for (const char* part :
+       {"rank 0: persistent alltoall on a team of the test, to rank ", ": queue on engine ",
+        "a copy of the ROCm runtime failed"}) {
+    CHECK_MESSAGE(contains(status.cause, part), status.cause);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE(
+    "amd: a fault of the program's own, when no copies are under way, is left to the runtime") {
+  RigSettings settings;
+  settings.in_order = true;
+  Rig rig(settings);
+  MpiTeam team = rig.fresh_team();
+  TrialRun run(rig, team, kTrial);
+  run.fill(1);
+  run.plan().start();
+  CHECK(finish(run.plan()).ok());
+  rig.rocr().report(rig.node(), 0x1000);
+  CHECK(rig.rocr().unclaimed() == 1);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 } // namespace
 } // namespace ferry::test

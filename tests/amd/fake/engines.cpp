@@ -134,6 +134,37 @@ void FakeKernel::stop(Consumer& consumer, const std::string& why) {
   faults_.push_back(
       "node " + std::to_string(consumer.node) + " engine " + std::to_string(consumer.engine) +
       " offset " + std::to_string(consumer.position) + ": " + why);
+  if (fault_handler_) fault_handler_(consumer.node, unreachable(consumer));
+}
+
+// Of the copy at which an engine stands; not known of one that is free in what it does first.
+std::uint64_t FakeKernel::unreachable(const Consumer& consumer) {
+  if (consumer.copy != nullptr) return 0;
+  const auto generation = *amd::generation_of(model_.gfx);
+  const std::uint64_t at = consumer.position & (consumer.bytes - 1);
+  const auto* const dw = reinterpret_cast<const std::uint32_t*>(consumer.ring + at);
+  const device::Packet* const packet = device::find_packet(generation, dw[0]);
+  if (packet == nullptr || packet->kind != PacketKind::copy) return 0;
+  const auto value = [&](FieldId id) {
+    return device::field_value(device::field_of(*packet, generation, id), dw);
+  };
+  const core::WindowSet& windows = spaces_[consumer.node].windows;
+  const std::uint64_t to = value(FieldId::destination);
+  const bool reaches = windows.find(to, value(FieldId::bytes), true) != nullptr;
+  return reaches ? value(FieldId::source) : to;
+}
+
+void FakeKernel::on_fault(FaultHandler handler) {
+  const std::lock_guard lock(mutex_);
+  fault_handler_ = std::move(handler);
+}
+
+void FakeKernel::lose(const void* base, int node) {
+  const std::lock_guard lock(mutex_);
+  Object* const object = object_at(reinterpret_cast<std::uint64_t>(base));
+  if (object == nullptr) return;
+  object->mapped.erase(node);
+  refresh_windows(node);
 }
 
 } // namespace ferry::test

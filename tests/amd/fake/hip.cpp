@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the library uses of HIP but for kernels, on the modelled runtime.
+// What the library uses of HIP but for kernels, on the modelled runtime, and what that reports.
 #include <atomic>
 #include <cstring>
 
@@ -11,6 +11,35 @@ namespace {
 std::atomic<std::size_t> host_functions_on_streams{0};
 
 } // namespace
+
+// By a thread of the driver's engines, page by page as the hardware tells it.
+void FakeRocr::report(int node, std::uint64_t address) {
+  constexpr std::uint64_t kPage = 4096;
+  amd::hsa::Event event;
+  event.type = amd::hsa::kMemoryFault;
+  event.agent = agent_of(node);
+  event.address = address / kPage * kPage;
+  const std::lock_guard lock(mutex_);
+  bool claimed = false;
+  for (const auto& [listener, data] : listeners_) claimed |= listener(&event, data) == 0;
+  unclaimed_ += claimed ? 0 : 1;
+}
+
+void FakeRocr::lose_mappings(std::size_t longer_than) {
+  std::vector<Record> lost;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [at, record] : records_) {
+      if (record.imported && record.bytes > longer_than) lost.push_back(record);
+    }
+  }
+  for (const Record& record : lost) kernel_.lose(record.base, record.node);
+}
+
+std::size_t FakeRocr::unclaimed() {
+  const std::lock_guard lock(mutex_);
+  return unclaimed_;
+}
 
 struct HipFunctions {
   static int pointer_attribute(void* answer, int attribute, void* pointer) {

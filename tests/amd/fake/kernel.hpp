@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -84,6 +85,10 @@ class FakeKernel final : public amd::System {
   [[nodiscard]] int file_of(const void* base); // of the object there, or -1
   void allow(const void* base, int node);
   void forget(const void* base); // imported memory
+  // Called by engines that stop, with what they cannot reach, or 0.
+  using FaultHandler = std::function<void(int node, std::uint64_t address)>;
+  void on_fault(FaultHandler handler);
+  void lose(const void* base, int node); // the engines of this GPU do not reach it any more
 
   // For tests.
   [[nodiscard]] std::size_t objects();
@@ -154,6 +159,7 @@ class FakeKernel final : public amd::System {
       Consumer& consumer, const std::uint32_t* dw, std::uint64_t published,
       std::uint64_t contiguous, std::uint64_t* used);
   void stop(Consumer& consumer, const std::string& why);
+  [[nodiscard]] std::uint64_t unreachable(const Consumer& consumer);
 
   FakeSettings settings_;
   const GpuModel& model_;
@@ -167,6 +173,7 @@ class FakeKernel final : public amd::System {
   std::uint32_t next_queue_ = 1;
   std::uint64_t random_;
   std::vector<std::string> faults_;
+  FaultHandler fault_handler_;
   core::ModelEngine engine_;
   std::atomic<bool> paused_{false};
   std::jthread engines_; // last

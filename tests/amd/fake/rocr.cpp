@@ -39,6 +39,10 @@ int FakeRocr::node_of(hsa::Agent agent) {
   return static_cast<int>(agent.handle - kAgentBase);
 }
 
+hsa::Agent FakeRocr::agent_of(int node) {
+  return {kAgentBase + static_cast<std::uint64_t>(node)};
+}
+
 FakeRocr::FakeRocr(FakeKernel& kernel, RocrSettings settings)
     : kernel_(kernel), settings_(std::move(settings)) {
   if (current != nullptr) std::abort();
@@ -51,9 +55,11 @@ FakeRocr::FakeRocr(FakeKernel& kernel, RocrSettings settings)
     (void)kernel_.ioctl(driver_, kfd::kAcquireVm, &acquire);
   }
   copier_ = std::thread([this] { run_copies(); });
+  kernel_.on_fault([this](int node, std::uint64_t address) { report(node, address); });
 }
 
 FakeRocr::~FakeRocr() {
+  kernel_.on_fault(nullptr);
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -294,6 +300,11 @@ struct RocrFunctions {
     return count == 1 ? current->attach(*handle, bytes, node_of(*agents), base) : kError;
   }
   static int ipc_detach(void* base) { return current->detach(base); }
+  static int on_event(hsa::EventHandler handler, void* data) {
+    const std::lock_guard lock(current->mutex_);
+    current->listeners_.emplace_back(handler, data);
+    return 0;
+  }
   static int memory_copy(void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     return 0;
@@ -358,6 +369,7 @@ amd::HsaApi FakeRocr::hsa() const {
   api.signal_load = F::signal_load;
   api.signal_store = F::signal_store;
   api.async_copy = F::async_copy;
+  api.on_event = F::on_event;
   if (settings_.knows_vmem) api.vmem = vmem();
   if (settings_.knows_engines) api.async_copy_on_engine = F::async_copy_on_engine;
   return api;

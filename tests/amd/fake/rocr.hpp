@@ -47,6 +47,11 @@ class FakeRocr {
   [[nodiscard]] std::byte* hip_map(int node, std::size_t bytes); // hipMemCreate and hipMemMap
   void hip_free(void* base);
 
+  // From now on engines do not reach mappings of other processes that are longer than this.
+  void lose_mappings(std::size_t longer_than);
+  void report(int node, std::uint64_t address); // a fault
+  [[nodiscard]] std::size_t unclaimed(); // faults for which the real one ends the process
+
   [[nodiscard]] std::size_t allocations();
   [[nodiscard]] std::size_t attached(); // handles that are mapped now
   [[nodiscard]] std::size_t attachments(); // ever
@@ -77,6 +82,7 @@ class FakeRocr {
 
   [[nodiscard]] static FakeRocr& of_process();
   [[nodiscard]] static int node_of(amd::hsa::Agent agent);
+  [[nodiscard]] static amd::hsa::Agent agent_of(int node);
   [[nodiscard]] static amd::VmemApi vmem();
   [[nodiscard]] std::byte* allocate(int node, std::size_t bytes, std::uint64_t id);
   int release(void* base);
@@ -95,6 +101,8 @@ class FakeRocr {
   std::map<std::uint64_t, Record> records_; // by base
   std::uint64_t next_id_ = 1;
   std::size_t attachments_ = 0;
+  std::vector<std::pair<amd::hsa::EventHandler, void*>> listeners_;
+  std::size_t unclaimed_ = 0;
   std::map<std::uint64_t, int> ranges_; // files, by the base of a range
   std::condition_variable work_;
   std::queue<Copy> copies_;
