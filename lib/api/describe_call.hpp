@@ -18,7 +18,7 @@ void describe_irregular(const Call& call, int rank, int ranks, CollectiveDesc& d
 [[nodiscard]] Layout side_layout(
     const Call& call, const Side& side, MPI_Count count, MPI_Datatype type, const char* what);
 
-// Reductions: counts, type and operation. carries() has looked at type and operation before.
+// Reductions: counts, type and operation. carrier_of() has looked at type and operation before.
 void describe_reduction(const Call& call, int rank, int ranks, CollectiveDesc& desc);
 // May this operation be applied to this type, and is that Ferry's to do? Else the reason.
 [[nodiscard]] const char* why_not_reduced(MPI_Op op, MPI_Datatype type);

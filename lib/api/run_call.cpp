@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+
 #include "lib/api/call.hpp"
 #include "lib/api/describe_call.hpp"
 #include "lib/api/report.hpp"
@@ -63,9 +65,43 @@ int init_persistent(
   return MPI_SUCCESS;
 }
 
-// MPI_Alltoallw of MPICH 4.0.2 refuses equal buffers of which nothing is sent.
-bool passes(const Call& call, const Communicator& state) {
-  return call.form == Form::blocking && state.passes_blocking() && call.recv.types == nullptr;
+bool has_gaps(const Call& call, const Communicator& state) {
+  CollectiveDesc desc;
+  describe_call(call, state.rank(), state.ranks(), desc);
+  return !desc.recv_plain() || (!desc.in_place && !desc.send_plain());
+}
+
+// Bytes of a block, alike on all ranks; 0 too where they are none that could be.
+MPI_Count block_bytes(const Call& call, int rank) {
+  const bool at_root = rank == call.root;
+  const bool of_send = (call.operation == Operation::gather && !at_root) ||
+                       (call.operation == Operation::scatter && at_root);
+  const Side& side = of_send ? call.send : call.recv;
+  MPI_Count size = 0;
+  if (side.type != MPI_DATATYPE_NULL) PMPI_Type_size_x(side.type, &size);
+  return std::max<MPI_Count>(side.count, 0) * size;
+}
+
+// A call that all ranks alike hand to the MPI below in its own form; some only if MPICH 4.0.2 does
+// them right. It is wrong about blocks of no bytes but some elements, and crashes in a reduce in
+// place, of which the root alone knows. Long messages of types with gaps it cuts in the wrong
+// place: a matter of each rank, who packs them then, into a call of the same function.
+Carrier carrier_below(const Call& call, const Communicator& state) {
+  constexpr MPI_Count kWhole = 8000; // bytes that no message of it cuts
+  if (call.operation == Operation::barrier || call.operation == Operation::allreduce ||
+      call.operation == Operation::reduce_scatter) {
+    return Carrier::below;
+  }
+  if (call.operation == Operation::reduce || call.send.arrays || call.recv.arrays) {
+    return Carrier::ferry;
+  }
+  const MPI_Count bytes = block_bytes(call, state.rank());
+  if (bytes == 0) return Carrier::ferry;
+  if (bytes <= kWhole / state.ranks()) return Carrier::below;
+  if (call.operation == Operation::gather || call.operation == Operation::scatter) {
+    return Carrier::ferry;
+  }
+  return has_gaps(call, state) ? Carrier::below_packed : Carrier::below;
 }
 
 } // namespace
@@ -87,19 +123,33 @@ int run_call(const Call& call, ferry_request* request) {
   });
 }
 
-bool carries(const Call& call, const char** why) {
-  if (const StateHolder* holder = find_state(call.comm); holder != nullptr) {
+int run_packed(const Call& call) {
+  return guarded({call.function, call.comm, call.quiet}, [&] {
+    CollectiveDesc desc;
+    describe(call, find_state(call.comm), desc);
+    MpiPath path;
+    path.run_packed(call.comm, desc);
+    if (path.status().ok()) return MPI_SUCCESS;
+    return report({call.function, call.comm, call.quiet}, path.status());
+  });
+}
+
+Carrier carrier_of(const Call& call, const char** why) {
+  const StateHolder* holder = find_state(call.comm);
+  if (holder != nullptr && call.form == Form::blocking && (*holder)->passes_blocking()) {
     *why = "ranks share no memory";
-    if (passes(call, **holder)) return false;
-  } else { // with one it is an intra-communicator
+    const Carrier below = carrier_below(call, **holder);
+    if (below != Carrier::ferry) return below;
+  }
+  if (holder == nullptr) { // with one it is an intra-communicator
     int inter = 0;
     PMPI_Comm_test_inter(call.comm, &inter);
     *why = "inter-communicator";
-    if (inter != 0) return false;
+    if (inter != 0) return Carrier::below;
   }
-  if (!reduces(call.operation)) return true;
+  if (!reduces(call.operation)) return Carrier::ferry;
   *why = why_not_reduced(call.reduction, call.recv.type);
-  return *why == nullptr;
+  return *why == nullptr ? Carrier::ferry : Carrier::below;
 }
 
 } // namespace ferry::core

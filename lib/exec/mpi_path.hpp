@@ -31,6 +31,9 @@ class MpiPath {
  public:
   // The errors of the MPI below come back as status; its error handler has seen them already.
   void start(MPI_Comm comm, const CollectiveDesc& desc);
+  // A regular one to its end, packed, by the blocking function of the same name: other ranks may
+  // make that call by themselves.
+  void run_packed(MPI_Comm comm, const CollectiveDesc& desc);
   Poll progress();
   [[nodiscard]] const Status& status() const { return status_; }
 

@@ -63,15 +63,18 @@ Verdict take(const Call& call, MPI_Request* request) {
   Verdict verdict;
   verdict.code = core::guarded({call.function, call.comm, call.quiet}, [&] {
     const char* why = nullptr;
+    core::Carrier carrier = core::Carrier::ferry;
     try {
-      verdict.taken = core::carries(call, &why);
+      carrier = core::carrier_of(call, &why);
+      verdict.taken = carrier != core::Carrier::below;
     } catch (const core::Failure& failure) {
       if (failure.status().kind != core::ErrorKind::configuration) return MPI_SUCCESS;
       verdict.taken = true;
       throw;
     }
-    if (verdict.taken) return run(call, request);
+    if (carrier == core::Carrier::ferry) return run(call, request);
     if (call.form == Form::blocking) note_wait();
+    if (carrier == core::Carrier::below_packed) return core::run_packed(call); // comes back here
     if (tallying()) tallies_of(call.comm)->of(call.function)->passed(why);
     return MPI_SUCCESS;
   });
