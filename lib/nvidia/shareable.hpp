@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#if __has_include(<cuda.h>)
 #include <cstdint>
 
 #include "lib/nvidia/descriptor.hpp"
@@ -21,3 +22,5 @@ namespace ferry::nvidia {
 void unmap_shareable(const Driver& driver, std::uint64_t at, std::uint64_t bytes) noexcept;
 
 } // namespace ferry::nvidia
+
+#endif
