@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "apps/ferry-bench/device/gpu.hpp"
 
-#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <stdexcept>
+
+#include "apps/ferry-bench/device/gpu_runtime.hpp"
 
 namespace ferry::bench {
 
@@ -39,9 +40,13 @@ std::string gpu_versions() {
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+#if defined(FERRY_BENCH_HIP)
+  return fmt::format("{} x {}, driver {}, runtime {}", gpus, properties.name, driver, runtime);
+#else
   return fmt::format(
       "{} x {}, driver for CUDA {}.{}, runtime {}.{}", gpus, properties.name, driver / 1000,
       driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+#endif
 }
 
 GpuBuffer::GpuBuffer(std::size_t bytes) {

@@ -10,11 +10,15 @@
 #include <mpi.h>
 
 struct CUstream_st;
-struct CUevent_st;
+struct ihipStream_t;
 
 namespace ferry::bench {
 
+#if defined(FERRY_BENCH_HIP)
+using GpuStream = ihipStream_t*;
+#else
 using GpuStream = CUstream_st*;
+#endif
 
 // Makes the GPU of this rank current: the ranks of a machine take them in turn.
 void use_gpu(MPI_Comm comm);

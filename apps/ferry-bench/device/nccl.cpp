@@ -1,28 +1,42 @@
 // SPDX-License-Identifier: MIT
 #include "apps/ferry-bench/device/nccl.hpp"
 
-#include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <nccl.h>
 
 #include <stdexcept>
 #include <vector>
+
+#include "apps/ferry-bench/device/gpu_runtime.hpp"
 
 namespace ferry::bench {
 
 namespace {
 
-// What was found in libnccl.so.2.
+#if defined(FERRY_BENCH_HIP)
+constexpr const char* kFile = "librccl.so.1";
+constexpr auto* kAlltoall = "ncclAllToAll";
+using Alltoall = decltype(&ncclAllToAll);
+#else
+constexpr const char* kFile = "libnccl.so.2";
+constexpr auto* kAlltoall = "ncclAlltoAll";
+using Alltoall = decltype(&ncclAlltoAll);
+#endif
+
+// What was found in that file.
 struct Library {
   decltype(&ncclGetErrorString) error_string = nullptr;
   decltype(&ncclGetVersion) version = nullptr;
   decltype(&ncclGetUniqueId) unique_id = nullptr;
-  decltype(&ncclCommInitRankConfig) init = nullptr;
   decltype(&ncclCommAbort) abort = nullptr;
+#if defined(FERRY_BENCH_HIP)
+  decltype(&ncclCommInitRank) init = nullptr;
+#else
+  decltype(&ncclCommInitRankConfig) init = nullptr;
   decltype(&ncclMemAlloc) allocate = nullptr;
   decltype(&ncclMemFree) release = nullptr;
   decltype(&ncclCommWindowRegister) window = nullptr;
-  decltype(&ncclAlltoAll) alltoall = nullptr;
+#endif
+  Alltoall alltoall = nullptr;
   decltype(&ncclAllGather) allgather = nullptr;
   decltype(&ncclBroadcast) broadcast = nullptr;
   decltype(&ncclGroupStart) begin = nullptr;
@@ -35,12 +49,12 @@ struct Library {
 template <class Call>
 void look_up(Library& library, void* handle, Call& call, const char* name) {
   call = reinterpret_cast<Call>(dlsym(handle, name));
-  if (call == nullptr) library.missing = std::string("this NCCL has no ") + name;
+  if (call == nullptr) library.missing = std::string(kFile) + " has no " + name;
 }
 
 Library load() {
   Library l;
-  void* const handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  void* const handle = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     l.missing = dlerror();
     return l;
@@ -48,12 +62,16 @@ Library load() {
   look_up(l, handle, l.error_string, "ncclGetErrorString");
   look_up(l, handle, l.version, "ncclGetVersion");
   look_up(l, handle, l.unique_id, "ncclGetUniqueId");
-  look_up(l, handle, l.init, "ncclCommInitRankConfig");
   look_up(l, handle, l.abort, "ncclCommAbort");
+#if defined(FERRY_BENCH_HIP)
+  look_up(l, handle, l.init, "ncclCommInitRank");
+#else
+  look_up(l, handle, l.init, "ncclCommInitRankConfig");
   look_up(l, handle, l.allocate, "ncclMemAlloc");
   look_up(l, handle, l.release, "ncclMemFree");
   look_up(l, handle, l.window, "ncclCommWindowRegister");
-  look_up(l, handle, l.alltoall, "ncclAlltoAll");
+#endif
+  look_up(l, handle, l.alltoall, kAlltoall);
   look_up(l, handle, l.allgather, "ncclAllGather");
   look_up(l, handle, l.broadcast, "ncclBroadcast");
   look_up(l, handle, l.begin, "ncclGroupStart");
@@ -104,9 +122,13 @@ Nccl::Nccl(NcclMode mode, int rank, int ranks, const Spread& spread)
   ncclUniqueId id;
   if (rank == 0) check(library().unique_id(&id), "ncclGetUniqueId");
   spread(&id, sizeof id);
+#if defined(FERRY_BENCH_HIP)
+  check(library().init(&parts_->comm, ranks, id, rank), "ncclCommInitRank");
+#else
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   if (mode == NcclMode::zero_cta) config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
   check(library().init(&parts_->comm, ranks, id, rank, &config), "ncclCommInitRankConfig");
+#endif
 }
 
 // Not the orderly end, which waits for peers that may be gone.
@@ -124,12 +146,14 @@ void* Nccl::allocate(std::size_t bytes) {
     parts_->buffers.push_back(buffer);
     return buffer;
   }
+#if !defined(FERRY_BENCH_HIP)
   check(library().allocate(&buffer, bytes), "ncclMemAlloc");
   ncclWindow_t window = nullptr;
   check(
       library().window(parts_->comm, buffer, bytes, &window, NCCL_WIN_COLL_SYMMETRIC),
       "ncclCommWindowRegister");
   parts_->buffers.push_back(buffer);
+#endif
   return buffer;
 }
 
@@ -137,7 +161,7 @@ void Nccl::alltoall(const void* send, void* recv, std::size_t block, void* strea
   check(
       library().alltoall(
           send, recv, block, ncclInt8, parts_->comm, static_cast<cudaStream_t>(stream)),
-      "ncclAlltoAll");
+      kAlltoall);
 }
 
 void Nccl::allgather(const void* send, void* recv, std::size_t block, void* stream) {

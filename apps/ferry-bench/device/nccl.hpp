@@ -16,7 +16,14 @@ enum class NcclMode {
   symmetric, // buffers of ncclMemAlloc, registered as symmetric windows
   zero_cta, // the same, and no SM may be used: copy engines where NCCL has them
 };
+// RCCL is the same library for AMD GPUs, as far as it is used here: with any buffers.
+#if defined(FERRY_BENCH_HIP)
+inline constexpr const char* kNcclName = "rccl";
+inline constexpr NcclMode kNcclModes[] = {NcclMode::plain};
+#else
+inline constexpr const char* kNcclName = "nccl";
 inline constexpr NcclMode kNcclModes[] = {NcclMode::plain, NcclMode::symmetric, NcclMode::zero_cta};
+#endif
 [[nodiscard]] const char* name_of(NcclMode mode);
 
 // NCCL, loaded at run time: nothing of it is needed to build. Device pointers; the stream is a

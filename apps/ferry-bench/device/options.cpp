@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "apps/ferry-bench/device/nccl.hpp"
 #include "apps/ferry-bench/options.hpp"
 
 namespace ferry::bench {
@@ -71,8 +72,10 @@ DeviceOptions parse_device(int argc, const char* const* argv) {
       value_of(i, argc, argv);
     } else if (word == "--peer") {
       const std::string peer = value_of(i, argc, argv);
-      if (peer != "nccl" && peer != "none") throw UsageError("--peer: nccl or none");
-      o.nccl = peer == "nccl";
+      if (peer != kNcclName && peer != "none") {
+        throw UsageError(fmt::format("--peer: {} or none", kNcclName));
+      }
+      o.nccl = peer == kNcclName;
     } else if (word == "--overlap") {
       o.overlap = true;
     } else if (word == "--rounds") {

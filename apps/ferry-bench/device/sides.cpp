@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "apps/ferry-bench/device/sides.hpp"
 
+#include <fmt/format.h>
+
 #include <span>
 #include <stdexcept>
 
@@ -73,8 +75,12 @@ class NcclSide final : public Side {
     recv_ = nccl_.allocate(bytes);
   }
 
-  [[nodiscard]] std::string name() const override { return std::string("nccl ") + name_of(mode_); }
-  [[nodiscard]] std::string path() const override { return "NCCL " + nccl_.version(); }
+  [[nodiscard]] std::string name() const override {
+    return fmt::format("{} {}", kNcclName, name_of(mode_));
+  }
+  [[nodiscard]] std::string path() const override {
+    return fmt::format("{} {}", kNcclName, nccl_.version());
+  }
   void prepare(const DeviceCall& call) override {
     call_ = call;
     out_ = sent_by(call, rank_of(comm_), size_of(comm_));
