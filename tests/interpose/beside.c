@@ -100,6 +100,32 @@ static void idup(void) {
   }
 }
 
+/* Groups of one and of all others, in blocking and non-blocking form (case 50). */
+static void over_the_border(void) {
+  MPI_Comm group, both;
+  MPI_Request request;
+  int others = 0, out[64], all[64];
+  const int side = rank > 0;
+  MPI_Comm_split(MPI_COMM_WORLD, side, rank, &group);
+  MPI_Intercomm_create(group, 0, MPI_COMM_WORLD, 1 - side, 6, &both);
+  MPI_Comm_remote_size(both, &others);
+  const int first = 1 - side; /* of the others, in the world */
+  for (int form = 0; form < 4; ++form) {
+    memset(all, -1, sizeof all);
+    for (int to = 0; to < others; ++to) out[to] = value(form, rank, form < 2 ? 0 : first + to, 0);
+    if (form == 0) MPI_Allgather(out, 1, MPI_INT, all, 1, MPI_INT, both);
+    if (form == 1) MPI_Iallgather(out, 1, MPI_INT, all, 1, MPI_INT, both, &request);
+    if (form == 2) MPI_Alltoall(out, 1, MPI_INT, all, 1, MPI_INT, both);
+    if (form == 3) MPI_Ialltoall(out, 1, MPI_INT, all, 1, MPI_INT, both, &request);
+    if (form % 2 == 1) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int from = 0; from < others; ++from) {
+      CHECK(all[from] == value(form, first + from, form < 2 ? 0 : rank, 0));
+    }
+  }
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&group);
+}
+
 /* Messages while a request of Ferry lives, and one-sided operations. */
 static void others_with_a_token(void) {
   int all[64], message = -1, flag = 0;
@@ -125,6 +151,7 @@ int main(int argc, char** argv) {
   file();
   operations();
   idup();
+  if (size > 1) over_the_border();
   others_with_a_token();
   return end();
 }
