@@ -112,7 +112,7 @@ void Reader::parse(const std::string& text) {
   };
   try {
     content_ = Json::parse(begin, end, watch);
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) { // also of numbers beyond all types
     const std::string what = error.what();
     const auto colon = what.find(": ");
     throw_at(

@@ -194,6 +194,9 @@ TEST_CASE("table: the checksum notices any other value, and layout does not coun
 }
 
 TEST_CASE("table: what is no table at all") {
+  CHECK(
+      fault_after("\"value\":512}", "\"value\":3e9999}").rfind("t.json:9: this is no JSON: ", 0) ==
+      0);
   CHECK(fault_of("").cause.rfind("t.json:1: this is no JSON: ", 0) == 0);
   CHECK(fault_of("[]").cause == "t.json:1: this is no table of ferry-tune");
   CHECK(fault_of("{\n}").cause == "t.json:1: format is missing");
