@@ -57,3 +57,29 @@ TEST_CASE("large: cases 33, 35: one broadcast block of 2^31 + 5 bytes") {
   CHECK(view.canaries_intact());
   munmap(base, bytes);
 }
+
+TEST_CASE("large: case 33: an allgather in place whose blocks together pass 2^31 bytes") {
+  constexpr std::size_t kNeeded = std::size_t{8} << 30;
+  constexpr std::size_t kPart = (std::size_t{1} << 30) + 1;
+  if (memory_available() < kNeeded) {
+    if (world().rank == 0) std::printf("skipped: less than 8 GiB of memory available\n");
+    return;
+  }
+  CHECK(world().size == 2);
+  const std::size_t bytes = 2 * kPart + 2 * kGuard;
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(base != MAP_FAILED);
+  const View view(static_cast<unsigned char*>(base) + kGuard, 2 * kPart);
+  const auto block = [&](int rank) { return view.data() + static_cast<std::size_t>(rank) * kPart; };
+  fill(block(world().rank), kPart, {2, world().rank, kEveryone});
+  poison(block(1 - world().rank), kPart, 2);
+  const int rc = ferry_allgather(
+      MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, view.data(), static_cast<MPI_Count>(kPart), MPI_BYTE,
+      MPI_COMM_WORLD);
+  CHECK_MESSAGE(rc == MPI_SUCCESS, ferry_error_text());
+  for (int from = 0; from < 2; ++from) {
+    CHECK(!first_difference(block(from), kPart, {2, from, kEveryone}));
+  }
+  CHECK(view.canaries_intact());
+  munmap(base, bytes);
+}

@@ -50,10 +50,19 @@
       do i = 1, ranks
         if (received(i) .ne. i - 1) bad = bad + 1
       end do
-      total = bad
+!     In place (case 12).
+      total = rank + 1
       call MPI_ALLREDUCE(MPI_IN_PLACE, total, 1, MPI_INTEGER,
      &  MPI_SUM, MPI_COMM_WORLD, ierr)
-      if (total .lt. bad) bad = bad + 1
+      if (total .ne. ranks * (ranks + 1) / 2) bad = bad + 1
+      do i = 1, ranks
+        received(i) = 100 * rank + i
+      end do
+      call MPI_ALLTOALL(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, received,
+     &  1, MPI_INTEGER, MPI_COMM_WORLD, ierr)
+      do i = 1, ranks
+        if (received(i) .ne. 100 * (i - 1) + rank + 1) bad = bad + 1
+      end do
       call MPI_BARRIER(MPI_COMM_WORLD, ierr)
       call MPI_FINALIZE(ierr)
       if (bad .ne. 0) then

@@ -57,6 +57,19 @@ program module_mpi
   end do
   call MPI_Wait(request, status, ierr)
   call MPI_Request_free(request, ierr)
+  ! In place (case 12).
+  mine(1) = rank + 1
+  call MPI_Allreduce(MPI_IN_PLACE, mine, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierr)
+  if (mine(1) /= ranks * (ranks + 1) / 2) bad = bad + 1
+  gathered(1:ranks) = [(100 * rank + i, i = 1, ranks)]
+  call MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, gathered, 1, MPI_INTEGER, &
+                    MPI_COMM_WORLD, ierr)
+  if (any(gathered(1:ranks) /= [(100 * (i - 1) + rank + 1, i = 1, ranks)])) bad = bad + 1
+  gathered = -1
+  gathered(rank + 1) = 7 * rank
+  call MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, gathered, 1, MPI_INTEGER, &
+                     MPI_COMM_WORLD, ierr)
+  if (any(gathered(1:ranks) /= [(7 * (i - 1), i = 1, ranks)])) bad = bad + 1
   call MPI_Finalize(ierr)
   if (bad /= 0) then
     print *, 'rank', rank, ':', bad, 'faults'

@@ -65,6 +65,13 @@ program module_f08
   call MPI_Barrier(MPI_COMM_WORLD)
   call MPI_Ibarrier(MPI_COMM_WORLD, more)
   call MPI_Wait(more, MPI_STATUS_IGNORE)
+  ! In place (case 12).
+  sent(1) = rank + 1
+  call MPI_Allreduce(MPI_IN_PLACE, sent, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+  if (sent(1) /= ranks * (ranks + 1) / 2) bad = bad + 1
+  received(1:ranks) = [(100 * rank + i, i = 1, ranks)]
+  call MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, received, 1, MPI_INTEGER, MPI_COMM_WORLD)
+  if (any(received(1:ranks) /= [(100 * (i - 1) + rank + 1, i = 1, ranks)])) bad = bad + 1
   call MPI_Finalize()
   if (bad /= 0) then
     print *, 'rank', rank, ':', bad, 'faults'
