@@ -124,7 +124,6 @@ struct HsaApi {
   hsa::Status (*async_copy_on_engine)(
       void*, hsa::Agent, const void*, hsa::Agent, std::size_t, std::uint32_t, const hsa::Signal*,
       hsa::Signal, std::uint32_t, bool) = nullptr;
-  hsa::Status (*preferred_engines)(hsa::Agent, hsa::Agent, std::uint32_t*) = nullptr;
   hsa::Status (*on_event)(hsa::EventHandler, void* data) = nullptr;
   VmemApi vmem;
 };
