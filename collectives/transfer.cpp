@@ -16,6 +16,13 @@ Place advanced(Place place, std::uint64_t bytes) {
   return place;
 }
 
+// Either side may copy the block by cross-memory attach.
+bool may_attach(const PlanInput& input, int from, int to) {
+  return input.attach && input.facts_of(from, to).send_plain &&
+         input.facts_of(to, from).recv_plain &&
+         input.bytes_between(from, to) >= input.limits.attach_from;
+}
+
 } // namespace
 
 Step copy_step(Place to, Place from, std::uint64_t bytes) {
@@ -48,9 +55,7 @@ Route route_between(const PlanInput& input, int from, int to) {
   const BufferFacts& source = input.facts_of(from, to);
   const BufferFacts& target = input.facts_of(to, from);
   const bool push = target.recv_mapped;
-  const bool attach = input.attach && source.send_plain && target.recv_plain &&
-                      input.bytes_between(from, to) >= input.limits.attach_from;
-  const bool pull = source.send_mapped || attach;
+  const bool pull = source.send_mapped || may_attach(input, from, to);
   if (input.operation == Operation::broadcast && pull) return Route::pull;
   if (push) return Route::push;
   return pull ? Route::pull : Route::staged;
@@ -62,10 +67,8 @@ std::uint64_t pushed_share(const PlanInput& input, int to) {
   if (input.operation != Operation::broadcast || input.irregular()) return 0;
   if (input.limits.share_from == 0 || bytes < input.limits.share_from) return 0;
   if (route_between(input, input.root, to) != Route::pull) return 0;
-  const BufferFacts& source = input.facts_of(input.root, to);
-  const BufferFacts& target = input.facts_of(to, input.root);
-  const bool attach = input.attach && bytes >= input.limits.attach_from;
-  if (!source.send_plain || !target.recv_plain || !(target.recv_mapped || attach)) return 0;
+  const bool push = input.facts_of(to, input.root).recv_mapped || may_attach(input, input.root, to);
+  if (!push) return 0;
   return bytes / static_cast<std::uint64_t>(input.ranks) / kPage * kPage;
 }
 

@@ -65,10 +65,9 @@ int run_call(const Call& call, ferry_request* request);
 // of this rank packed.
 enum class Carrier { ferry, below, below_packed };
 
-// Depends only on what is the same on all ranks: the communicator,
-// the blocking calls that were made on it before, the operation, the reduction with its type. `why`
-// is set when not. Throws Failure for a
-// communicator that is none.
+// Depends only on what is the same on all ranks: the communicator, the blocking calls that were
+// made on it before, the operation, the reduction with its type. `why` is set when not. Throws
+// Failure for a communicator that is none.
 [[nodiscard]] Carrier carrier_of(const Call& call, const char** why);
 // A regular call of which carrier_of() said below_packed.
 [[nodiscard]] int run_packed(const Call& call);

@@ -4,10 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <future>
 #include <string>
-#include <thread>
 
 #include "device/start.hpp"
 #include "lib/amd/kernels/kernels.hpp"
@@ -15,6 +13,7 @@
 #include "lib/config/config.hpp"
 #include "tests/amd/fake/modules.hpp"
 #include "tests/amd/rig.hpp"
+#include "tests/support/patience.hpp"
 
 namespace ferry::test {
 namespace {
@@ -23,19 +22,6 @@ using core::Operation;
 
 const Trial kTrial{Operation::alltoall, 3000};
 
-// Gives up after half a minute.
-class Patient {
- public:
-  bool operator()() const {
-    std::this_thread::yield();
-    return std::chrono::steady_clock::now() < end_;
-  }
-
- private:
-  std::chrono::steady_clock::time_point end_ =
-      std::chrono::steady_clock::now() + std::chrono::seconds(30);
-};
-
 // What a kernel does that has a handle: starts, each with new data, and looks at each result.
 std::size_t run_kernel(TrialRun& run, const device::StartHandle& handle, int before, int starts) {
   std::size_t wrong = 0;
@@ -43,7 +29,7 @@ std::size_t run_kernel(TrialRun& run, const device::StartHandle& handle, int bef
     run.fill(before + i);
     const auto number = static_cast<std::uint64_t>(i);
     const bool done =
-        device::start(handle, number) && device::wait_start(handle, number, Patient());
+        device::start(handle, number) && device::wait_start(handle, number, Patience());
     wrong += done ? run.wrong(before + i) : 1;
   }
   return wrong;
@@ -94,7 +80,7 @@ TEST_CASE("amd: a kernel may let several starts run, one behind the other") {
   const device::StartHandle handle = run.plan().arm(7);
   run.fill(7);
   CHECK(device::start(handle, 7));
-  CHECK(device::wait_start(handle, 7, Patient()));
+  CHECK(device::wait_start(handle, 7, Patience()));
   CHECK(run.wrong(7) == 0);
   CHECK_FALSE(device::start(handle, 8));
   MPI_Barrier(MPI_COMM_WORLD);
@@ -122,7 +108,7 @@ TEST_CASE("amd: what can be armed is bounded by the ring, and room comes back") 
   const device::StartHandle handle = plan.arm(room);
   run.fill(1);
   CHECK(device::start(handle, handle.starts));
-  CHECK(device::wait_start(handle, handle.starts, Patient()));
+  CHECK(device::wait_start(handle, handle.starts, Patience()));
   CHECK(run.wrong(1) == 0);
   CHECK(on_another_thread(run, plan.arm(room), 1, 3) == 0);
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,21 +16,9 @@
 #include "device/team.hpp"
 #include "lib/engine/queue.hpp"
 #include "tests/support/lanes.hpp"
+#include "tests/support/patience.hpp"
 
 namespace ferry::test {
-
-// A backoff that lets others run, and gives up after half a minute.
-class Patience {
- public:
-  bool operator()() const {
-    std::this_thread::yield();
-    return std::chrono::steady_clock::now() < end_;
-  }
-
- private:
-  std::chrono::steady_clock::time_point end_ =
-      std::chrono::steady_clock::now() + std::chrono::seconds(30);
-};
 
 struct TeamShape {
   std::uint32_t ranks = 2;
