@@ -38,6 +38,7 @@ struct TableRecord {
   std::string name = "built-in table"; // for people; of a file its path
   std::string cpu = "Intel(R) Xeon(R) Processor";
   std::uint64_t cores = 2;
+  std::string gpu; // whose entries were measured; empty: none
   std::string date = "2026-11-30";
   std::string ferry; // version that measured
   std::string mpi = "MPICH 4.0.2";

@@ -177,13 +177,14 @@ TableRecord Reader::read() {
     }
   }
   require_names("", {"format", "checksum", "date", "machine", "versions", "entries"});
-  require_names("machine", {"cpu", "cores"});
+  require_names("machine", {"cpu", "cores", "gpu"});
   require_names("versions", {"ferry", "mpi"});
   TableRecord record;
   record.name = name_;
   record.date = text("date");
   record.cpu = text("machine/cpu");
   record.cores = number("machine/cores", 1, 1 << 20);
+  record.gpu = text("machine/gpu");
   record.ferry = text("versions/ferry");
   record.mpi = text("versions/mpi");
   std::vector<std::string> names;
@@ -235,7 +236,7 @@ std::string write_table(const TableRecord& record) {
   Json content = {
       {"format", kFormat},
       {"date", record.date},
-      {"machine", {{"cpu", record.cpu}, {"cores", record.cores}}},
+      {"machine", {{"cpu", record.cpu}, {"cores", record.cores}, {"gpu", record.gpu}}},
       {"versions", {{"ferry", record.ferry}, {"mpi", record.mpi}}},
       {"entries", Json::object()}};
   for (const TableEntry& entry : table_entries()) {
@@ -257,9 +258,9 @@ std::string write_table(const TableRecord& record) {
 std::string describe_table(Format format, const TableRecord& record) {
   if (format == Format::json) return write_table(record);
   std::string text = fmt::format(
-      "{}: {}, {} cores, {}, Ferry {}, {}\n", record.name, record.cpu, record.cores, record.date,
-      record.ferry, record.mpi);
-  constexpr const char* kLine = "{:<17} {:>10} {:<6} {:>6}  {:<8}  {}\n";
+      "{}: {}, {} cores{}, {}, Ferry {}, {}\n", record.name, record.cpu, record.cores,
+      record.gpu.empty() ? "" : ", " + record.gpu, record.date, record.ferry, record.mpi);
+  constexpr const char* kLine = "{:<26} {:>10} {:<6} {:>6}  {:<8}  {}\n";
   text += fmt::format(kLine, "entry", "value", "unit", "spread", "from", "meaning");
   for (const TableEntry& entry : table_entries()) {
     text += fmt::format(

@@ -23,7 +23,7 @@ using namespace ferry::core;
 constexpr const char* kGolden = R"({
   "format": 1,
   "date": "2026-11-30",
-  "machine": {"cores":64,"cpu":"A \"quoted\" CPU"},
+  "machine": {"cores":64,"cpu":"A \"quoted\" CPU","gpu":"8 x G"},
   "versions": {"ferry":"0.1.0","mpi":"MPICH 4.0.2"},
   "checksum": "fnv1a64:CHECKSUM",
   "entries": {
@@ -48,7 +48,13 @@ constexpr const char* kGolden = R"({
     "node_allgather_bytes": {"from":"built-in","spread":0,"unit":"bytes","value":4096},
     "node_spread_bytes": {"from":"built-in","spread":0,"unit":"bytes","value":262144},
     "node_reduce_bytes": {"from":"built-in","spread":0,"unit":"bytes","value":8192},
-    "node_chunk_bytes": {"from":"built-in","spread":0,"unit":"bytes","value":131072}
+    "node_chunk_bytes": {"from":"built-in","spread":0,"unit":"bytes","value":131072},
+    "amd_alltoall_words_to": {"from":"built-in","spread":0,"unit":"bytes","value":32768},
+    "amd_allgather_words_to": {"from":"built-in","spread":0,"unit":"bytes","value":32768},
+    "amd_broadcast_words_to": {"from":"built-in","spread":0,"unit":"bytes","value":2048},
+    "amd_alltoall_engines_from": {"from":"measured","spread":10,"unit":"bytes","value":4194304},
+    "amd_allgather_engines_from": {"from":"built-in","spread":0,"unit":"bytes","value":65536},
+    "amd_broadcast_engines_from": {"from":"built-in","spread":0,"unit":"bytes","value":262144}
   }
 }
 )";
@@ -60,7 +66,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 }
 
 std::string golden() {
-  return replaced(kGolden, "CHECKSUM", "4649fe08f1e0bd0b");
+  return replaced(kGolden, "CHECKSUM", "92220f373bd1a74f");
 }
 
 Status fault_of(const std::string& text) {
@@ -106,6 +112,7 @@ TEST_CASE("table: a file is read, every field of it") {
   CHECK(record.name == "t.json");
   CHECK(record.cpu == "A \"quoted\" CPU");
   CHECK(record.cores == 64);
+  CHECK(record.gpu == "8 x G");
   CHECK(record.date == "2026-11-30");
   CHECK(record.ferry == "0.1.0");
   CHECK(record.mpi == "MPICH 4.0.2");
@@ -120,6 +127,7 @@ TEST_CASE("table: a file is read, every field of it") {
 
 TEST_CASE("table: what is written is read back, the built-in one too") {
   TableRecord odd;
+  odd.gpu = "2 x \"G\"";
   std::uint64_t next = 1;
   for (const TableEntry& entry : table_entries()) {
     odd.values.*entry.field = entry.min + next;
@@ -132,6 +140,7 @@ TEST_CASE("table: what is written is read back, the built-in one too") {
     CHECK(back.spread == record.spread);
     CHECK(back.measured == record.measured);
     CHECK(back.cpu == record.cpu);
+    CHECK(back.gpu == record.gpu);
   }
 }
 
@@ -176,7 +185,7 @@ TEST_CASE("table: every fault names file and line") {
       std::string::npos);
   CHECK(fault_after("\"2026-11-30\"", "20261130") == "t.json:3: date must be a text");
   CHECK(
-      fault_after("{\"cores\":64,\"cpu\":\"A \\\"quoted\\\" CPU\"}", "[]") ==
+      fault_after("{\"cores\":64,\"cpu\":\"A \\\"quoted\\\" CPU\",\"gpu\":\"8 x G\"}", "[]") ==
       "t.json:4: machine must be an object");
   CHECK(
       fault_after("},\n    \"spins\"", "}\n    \"spins\"")
@@ -187,7 +196,7 @@ TEST_CASE("table: the checksum notices any other value, and layout does not coun
   const std::string changed = fault_after("\"value\":2048", "\"value\":2049");
   CHECK(
       changed.rfind(
-          "t.json:6: the checksum is fnv1a64:4649fe08f1e0bd0b, that of the content ", 0) == 0);
+          "t.json:6: the checksum is fnv1a64:92220f373bd1a74f, that of the content ", 0) == 0);
   CHECK(fault_after("2026-11-30", "2026-12-01").find(":6: the checksum") != std::string::npos);
   CHECK(fault_after("fnv1a64:", "").find(":6: the checksum") != std::string::npos);
   CHECK(fault_of(replaced(golden(), "\"date\": ", "\"date\"   :\n")).ok());

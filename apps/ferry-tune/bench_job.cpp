@@ -14,12 +14,15 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "apps/ferry-tune/gpu_job.hpp"
 
 extern char** environ;
 
@@ -180,15 +183,21 @@ std::string BenchJobs::output_of(
   return text;
 }
 
-std::vector<double> BenchJobs::run(const Request& request) const {
+void BenchJobs::run_job(
+    const Request& request, const std::string& program,
+    const std::vector<std::string>& middle) const {
   std::ofstream(table_) << request.table;
   std::map<std::string, std::string> variables = request.variables;
   variables["FERRY_TABLE"] = table_;
   std::vector<std::string> command = {
-      mpiexec_, "-n", std::to_string(request.ranks), folder_ + "/ferry-bench"};
+      mpiexec_, "-n", std::to_string(request.ranks), folder_ + program};
+  command.insert(command.end(), middle.begin(), middle.end());
   command.insert(command.end(), request.arguments.begin(), request.arguments.end());
-  command.insert(command.end(), {"--peer", "none", "--json", table_ + ".times"});
   static_cast<void>(output_of(command, variables));
+}
+
+std::vector<double> BenchJobs::run(const Request& request) const {
+  run_job(request, "/ferry-bench", {"--peer", "none", "--json", table_ + ".times"});
   std::ifstream results(table_ + ".times");
   try {
     std::vector<double> times;
@@ -199,6 +208,12 @@ std::vector<double> BenchJobs::run(const Request& request) const {
   } catch (const nlohmann::json::exception& error) {
     throw std::runtime_error(fmt::format("ferry-bench: {}", error.what()));
   }
+}
+
+std::string BenchJobs::run_on_gpus(const Request& request) const {
+  run_job(request, "/ferry-tune", {kGpuJob, table_ + ".times"});
+  std::ifstream results(table_ + ".times");
+  return {std::istreambuf_iterator<char>(results), {}};
 }
 
 std::string BenchJobs::show_table(const std::string& path) const {

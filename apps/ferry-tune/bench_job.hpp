@@ -8,7 +8,8 @@
 
 namespace ferry::tune {
 
-// Starts jobs of ferry-bench. Works from within mpiexec too: the jobs know nothing of it.
+// Starts jobs of ferry-bench, and of this program on GPUs. Works from within mpiexec too: the jobs
+// know nothing of it.
 class BenchJobs {
  public:
   // ferry-bench lies beside this program. Throws std::runtime_error when it or mpiexec is missing.
@@ -25,6 +26,8 @@ class BenchJobs {
   };
   // The best time of each size, in the order of the sizes. Throws std::runtime_error.
   [[nodiscard]] std::vector<double> run(const Request& request) const;
+  // What run_gpu_job() writes, with iterations and sizes as arguments. Throws std::runtime_error.
+  [[nodiscard]] std::string run_on_gpus(const Request& request) const;
   // What `ferry-info --table` says of a file; throws std::runtime_error with its complaint.
   [[nodiscard]] std::string show_table(const std::string& path) const;
 
@@ -32,6 +35,10 @@ class BenchJobs {
   [[nodiscard]] std::string output_of(
       const std::vector<std::string>& command,
       const std::map<std::string, std::string>& variables) const;
+  // A job of a program of ours, `middle` between it and the arguments, by the table of the request.
+  void run_job(
+      const Request& request, const std::string& program,
+      const std::vector<std::string>& middle) const;
 
   std::string mpiexec_;
   std::string folder_; // of the programs

@@ -16,6 +16,9 @@
 #include <mpi.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/ferry-tune/gpu_job.hpp"
+#include "apps/ferry-tune/gpu_tuner.hpp"
+#include "apps/ferry-tune/gpus.hpp"
 #include "apps/ferry-tune/tuner.hpp"
 
 namespace {
@@ -26,13 +29,16 @@ constexpr int kUsage = 2;
 constexpr double kQuietLoad = 0.7;
 
 constexpr const char* kHelp =
-    "Usage: ferry-tune [-o FILE] [--quick] [--mpiexec PROGRAM]\n"
+    "Usage: ferry-tune [-o FILE] [--memory device] [--quick] [--mpiexec PROGRAM]\n"
     "Measures the sizes at which Ferry changes its ways on this machine, in less than two "
     "minutes,\n"
     "and writes a table for FERRY_TABLE or /etc/ferry/table.json. Nothing else should run\n"
     "meanwhile. It starts MPI jobs itself; under mpiexec one process does, the others leave.\n"
     "\n"
     "  -o FILE            where to write; without it, standard output\n"
+    "  --memory device    the entries of AMD GPUs, in jobs with one rank for each GPU; all others "
+    "are\n"
+    "                     those of the table in effect\n"
     "  --quick            a rough run of a few seconds, to try the program: no table to keep\n"
     "  --mpiexec PROGRAM  the mpiexec of MPICH (mpiexec.mpich or mpiexec.hydra)\n"
     "  --version          the version of Ferry\n"
@@ -46,6 +52,12 @@ struct Options {
   std::string file;
   std::string mpiexec;
   bool quick = false;
+  bool gpus = false;
+};
+
+struct Outcome {
+  int measured = 0;
+  int kept = 0;
 };
 
 void say(const std::string& text) {
@@ -117,10 +129,7 @@ void write_file(const std::string& path, const std::string& text, const BenchJob
   }
 }
 
-void tune(const Options& options) {
-  const BenchJobs jobs(options.mpiexec);
-  require_writable(options.file);
-  TableText table(describe(FERRY_TOPIC_TABLE));
+Outcome tune_host(const Options& options, const BenchJobs& jobs, TableText& table) {
   const auto facts = nlohmann::json::parse(describe(FERRY_TOPIC_MACHINE));
   Machine machine;
   machine.cores = facts.at("cores_allowed").get<int>();
@@ -136,20 +145,65 @@ void tune(const Options& options) {
   if (getloadavg(&load, 1) == 1 && load > kQuietLoad) {
     say(fmt::format("other programs run here (load {:.1f}): expect noise", load));
   }
+  table.set_machine(cpu, static_cast<std::uint64_t>(machine.cores));
   Tuner tuner(jobs, table, machine, options.quick, say);
   tuner.run();
-  if (tuner.measured() == 0) {
+  return {tuner.measured(), tuner.kept()};
+}
+
+// A way that does not work would be measured as another one.
+GpuTuner::Times times_of(const std::string& rows, GpuTuner::Way way) {
+  const bool kernels = way == GpuTuner::Way::kernels;
+  GpuTuner::Times times;
+  for (const auto& row : nlohmann::json::parse(rows)) {
+    const std::string why = row.at("why").get<std::string>();
+    if (!why.starts_with(kernels ? "device: kernels: " : "device: sdma: ")) {
+      throw std::runtime_error(fmt::format(
+          "{} do not carry {} here, so there is no size to find: {}",
+          kernels ? "kernels" : "copy engines", row.at("operation").get<std::string>(), why));
+    }
+    times[row.at("operation").get<std::string>()].push_back(row.at("us").get<double>());
+  }
+  return times;
+}
+
+Outcome tune_gpus(const Options& options, const BenchJobs& jobs, TableText& table) {
+  const Gpus gpus;
+  say(gpus.describe());
+  if (gpus.count() < 2) throw std::runtime_error("one GPU: it has no peers, nothing is measured");
+  const auto measure = [&](const TableText& trial, const GpuTuner::Sizes& sizes,
+                           GpuTuner::Way way) {
+    BenchJobs::Request request;
+    request.ranks = gpus.count();
+    request.table = trial.write();
+    request.arguments = {options.quick ? "3" : "15", fmt::format("{}", fmt::join(sizes, ","))};
+    request.variables = {{"FERRY", "on"}, {"FERRY_AMD_PATH", "auto"}};
+    return times_of(jobs.run_on_gpus(request), way);
+  };
+  table.set_gpu(gpus.describe());
+  GpuTuner tuner(table, options.quick, measure, say);
+  tuner.run();
+  return {tuner.measured(), tuner.kept()};
+}
+
+void tune(const Options& options) {
+  const BenchJobs jobs(options.mpiexec);
+  require_writable(options.file);
+  TableText table(describe(FERRY_TOPIC_TABLE));
+  const Outcome outcome =
+      options.gpus ? tune_gpus(options, jobs, table) : tune_host(options, jobs, table);
+  if (outcome.measured == 0) {
     throw std::runtime_error(
         "nothing could be measured, no table is written; try again when "
         "nothing else runs");
   }
-  table.set_machine(cpu, static_cast<std::uint64_t>(machine.cores));
   table.set_date(today());
   table.set_versions(
       fmt::format("{}.{}.{}", FERRY_VERSION_MAJOR, FERRY_VERSION_MINOR, FERRY_VERSION_PATCH),
       mpi_version());
-  if (tuner.kept() > 0) {
-    say(fmt::format("{} entries stay built-in; try again when nothing else runs", tuner.kept()));
+  if (outcome.kept > 0) {
+    say(fmt::format(
+        "{} entries stay as they were; try again when nothing else runs", outcome.kept));
   }
   if (options.file.empty()) {
     std::fputs(table.write().c_str(), stdout);
@@ -170,7 +224,9 @@ int misuse(const std::string& text) {
 } // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == kGpuJob) return run_gpu_job(argc, argv);
   Options options;
+  std::string memory = "host";
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
     if (option == "--help" || option == "-h") return std::fputs(kHelp, stdout) < 0;
@@ -185,14 +241,18 @@ int main(int argc, char** argv) {
     }
     std::string* const value = option == "-o"          ? &options.file
                                : option == "--mpiexec" ? &options.mpiexec
+                               : option == "--memory"  ? &memory
                                                        : nullptr;
     if (value == nullptr) return misuse(fmt::format("unknown option '{}'", option));
     if (i + 1 == argc || *argv[i + 1] == 0) return misuse(fmt::format("{} needs a value", option));
     *value = argv[++i];
   }
+  options.gpus = memory == "device";
+  if (!options.gpus && memory != "host") return misuse("--memory: host or device");
   if (is_extra_process()) return 0;
-  // Measured is what differs from the built-in table, whatever is set here.
-  setenv("FERRY_TABLE", "builtin", 1);
+  // Measured is what differs from the built-in table, whatever is set here. What GPUs do goes into
+  // the table in effect.
+  if (!options.gpus) setenv("FERRY_TABLE", "builtin", 1);
   try {
     tune(options);
   } catch (const std::exception& error) {

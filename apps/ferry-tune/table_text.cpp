@@ -56,7 +56,12 @@ void TableText::set_value(const std::string& entry, std::uint64_t value) {
 }
 
 void TableText::set_machine(const std::string& cpu, std::uint64_t cores) {
-  content_["machine"] = {{"cpu", cpu}, {"cores", cores}};
+  content_["machine"]["cpu"] = cpu;
+  content_["machine"]["cores"] = cores;
+}
+
+void TableText::set_gpu(const std::string& gpu) {
+  content_["machine"]["gpu"] = gpu;
 }
 
 void TableText::set_date(const std::string& date) {

@@ -23,6 +23,7 @@ class TableText {
   // For a trial: the value alone.
   void set_value(const std::string& entry, std::uint64_t value);
   void set_machine(const std::string& cpu, std::uint64_t cores);
+  void set_gpu(const std::string& gpu);
   void set_date(const std::string& date);
   void set_versions(const std::string& ferry, const std::string& mpi);
 

@@ -3,6 +3,7 @@
 
 // A machine of modelled GPUs for one process, without MPI.
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,11 +18,12 @@ class LocalRig {
  public:
   explicit LocalRig(
       const std::string& model = "MI300X", const RocrSettings& rocr = {},
-      const std::vector<int>& denied_nodes = {}) {
+      const std::vector<int>& denied_nodes = {}, std::chrono::microseconds copy_time = {}) {
     write_sysfs(gpu_model(model), folder_.path() + "/sys", denied_nodes);
     FakeSettings settings;
     settings.model = model;
     settings.folder = folder_.path();
+    settings.copy_time = copy_time;
     kernel_ = std::make_unique<FakeKernel>(settings);
     rocr_ = std::make_unique<FakeRocr>(*kernel_, rocr);
   }

@@ -158,16 +158,40 @@ TEST_CASE("amd: what hides a GPU is named, with the option that cures it") {
 TEST_CASE("amd: the sizes from which copy engines are chosen have a source") {
   using core::Operation;
   const std::uint64_t mib = 1 << 20;
-  CHECK(amd::select_path(Operation::alltoall, 8 * mib - 1, true).kernels);
-  CHECK_FALSE(amd::select_path(Operation::alltoall, 8 * mib, true).kernels);
-  CHECK(amd::select_path(Operation::allgather, 65535, true).kernels);
-  CHECK_FALSE(amd::select_path(Operation::allgather, 65536, true).kernels);
-  CHECK_FALSE(amd::select_path(Operation::broadcast, 1, false).kernels);
-  CHECK(amd::select_path(Operation::broadcast, 256 * 1024 - 1, true).kernels);
-  CHECK_FALSE(amd::select_path(Operation::broadcast, 256 * 1024, true).kernels);
-  CHECK(amd::longest_words(Operation::broadcast) == 2048);
+  const core::TableRecord table;
+  const auto kernels = [&](Operation operation, std::uint64_t bytes, bool work = true) {
+    return amd::select_path(operation, bytes, work, table).kernels;
+  };
+  CHECK(kernels(Operation::alltoall, 8 * mib - 1));
+  CHECK_FALSE(kernels(Operation::alltoall, 8 * mib));
+  CHECK(kernels(Operation::allgather, 65535));
+  CHECK_FALSE(kernels(Operation::allgather, 65536));
+  CHECK_FALSE(kernels(Operation::broadcast, 1, false));
+  CHECK(kernels(Operation::broadcast, 256 * 1024 - 1));
+  CHECK_FALSE(kernels(Operation::broadcast, 256 * 1024));
+  CHECK(amd::longest_words(Operation::broadcast, table) == 2048);
   CHECK(
-      amd::select_path(Operation::alltoall, 8 * mib, true).why.find("#10386") != std::string::npos);
+      amd::select_path(Operation::alltoall, 8 * mib, true, table).why ==
+      "copy engines from 8388608 bytes (amd_alltoall_engines_from 8388608, built-in table: RCCL, "
+      "NCCL_GIN_A2A_SDMA_MIN_BYTES (rocm-systems #10386))");
+}
+
+TEST_CASE("amd: a measured table takes the place of published sizes") {
+  using core::Operation;
+  core::TableRecord table;
+  table.name = "/etc/t.json";
+  table.gpu = "8 x MI300X";
+  table.values.amd_broadcast_engines_from = 4096;
+  table.measured.amd_broadcast_engines_from = 1;
+  table.values.amd_broadcast_words_to = 512;
+  CHECK(amd::longest_words(Operation::broadcast, table) == 512);
+  CHECK(amd::select_path(Operation::broadcast, 4095, true, table).kernels);
+  const amd::Selection selection = amd::select_path(Operation::broadcast, 4096, true, table);
+  CHECK_FALSE(selection.kernels);
+  CHECK(
+      selection.why ==
+      "copy engines from 4096 bytes (amd_broadcast_engines_from 4096, /etc/t.json: measured on 8 x "
+      "MI300X)");
 }
 
 } // namespace

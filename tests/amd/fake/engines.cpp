@@ -113,9 +113,11 @@ core::StepState FakeKernel::step(
   const auto generation = *amd::generation_of(model_.gfx);
   const device::Packet* const packet = device::find_packet(generation, dw[0]);
   const NodeEngine here{consumer.node, consumer.engine};
+  const bool copies = packet != nullptr && packet->kind == PacketKind::copy;
+  if (copies) std::this_thread::sleep_for(settings_.copy_time);
   const bool faulty =
       settings_.faults.hanging_above.contains(here) || settings_.faults.cutting.contains(here);
-  if (faulty && packet != nullptr && packet->kind == PacketKind::copy && contiguous >= 7) {
+  if (faulty && copies && contiguous >= 7) {
     const std::uint64_t bytes =
         device::field_value(device::field_of(*packet, generation, FieldId::bytes), dw);
     if (bytes > kSmallCopy) {

@@ -8,6 +8,7 @@
 // each ring has a copy that the model engine consumes.
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -47,6 +48,7 @@ struct FakeSettings {
   std::string folder; // of the machine, alike for all its processes
   std::uint64_t seed = 1;
   bool free_engines = false; // use every freedom that hardware has
+  std::chrono::microseconds copy_time{0}; // that a copy takes at least
   FakeFaults faults;
 };
 

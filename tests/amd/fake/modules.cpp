@@ -112,6 +112,7 @@ int find_function(void** function, void* module, const char* name) {
 
 std::atomic<KernelFault> the_fault{KernelFault::none};
 std::atomic<std::size_t> launches{0};
+std::atomic<std::chrono::microseconds> kernel_time{std::chrono::microseconds(0)};
 
 // Of the own block, which is there when the kernel has ended: memory of a modelled GPU is the
 // host's.
@@ -131,6 +132,7 @@ void run_faulty(const Args& args, const Kernel& kernel) {
     }
     return;
   }
+  std::this_thread::sleep_for(kernel_time.load());
   kernel();
   if (fault == KernelFault::wrong_byte) spoil(args);
 }
@@ -210,6 +212,10 @@ int host_free(void* memory) {
 
 void set_kernel_fault(KernelFault fault) {
   the_fault = fault;
+}
+
+void set_kernel_time(std::chrono::microseconds time) {
+  kernel_time = time;
 }
 
 std::size_t kernel_launches() {

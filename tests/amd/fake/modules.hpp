@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 
 #include "lib/amd/hip_modules.hpp"
@@ -18,6 +19,7 @@ enum class KernelFault {
   wrong_byte, // in the own block
 };
 void set_kernel_fault(KernelFault fault);
+void set_kernel_time(std::chrono::microseconds time); // that each takes at least
 [[nodiscard]] std::size_t kernel_launches();
 
 } // namespace ferry::test
