@@ -39,6 +39,11 @@ class Collector {
     const bool known = std::find(engines_.begin(), engines_.end(), real) != engines_.end();
     if (real < gpu_.engines() && !known && !bad_.contains(real)) engines_.push_back(real);
   }
+  void add_mask(std::uint32_t mask) {
+    for (std::uint32_t engine = 0; engine < kMostEngines; ++engine) {
+      if ((mask >> engine & 1) != 0) add(engine);
+    }
+  }
   // The host's engines only where nothing else is left.
   std::vector<std::uint32_t> take() {
     std::vector<std::uint32_t> others;
@@ -69,16 +74,18 @@ std::vector<std::uint32_t> all_engines(const Gpu& gpu, const BadEngines& bad) {
 
 } // namespace
 
-EngineChoice engines_to(const Gpu& from, const Gpu& to, const BadEngines& bad) {
+EngineChoice engines_to(
+    const Gpu& from, const Gpu& to, const BadEngines& bad, std::uint32_t preferred) {
   if (from.engines() == 0) return {{}, fmt::format("{} has no SDMA engines", from.name())};
   const Link* const link = from.link_to(to.node);
   Collector chosen(from, bad);
   std::string why = "the kernel recommends none: all but the host's";
   bool told = true;
-  if (link != nullptr && link->engines != 0) {
-    for (std::uint32_t engine = 0; engine < kMostEngines; ++engine) {
-      if ((link->engines >> engine & 1) != 0) chosen.add(engine);
-    }
+  if (preferred != 0) {
+    chosen.add_mask(preferred);
+    why = fmt::format("the ROCm runtime prefers mask {:#x}", preferred);
+  } else if (link != nullptr && link->engines != 0) {
+    chosen.add_mask(link->engines);
     why = fmt::format("the kernel recommends mask {:#x}", link->engines);
   } else if (on_board(from) && on_board(to) && from.oam != to.oam) {
     chosen.add(static_cast<std::uint32_t>(kBoard[from.oam][to.oam]));

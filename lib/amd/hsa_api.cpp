@@ -70,6 +70,8 @@ bool load_hsa(HsaApi& api, std::string& why) {
   library.required(api.signal_store, "hsa_signal_store_screlease");
   library.required(api.async_copy, "hsa_amd_memory_async_copy");
   library.optional(api.async_copy_on_engine, "hsa_amd_memory_async_copy_on_engine");
+  library.optional(api.preferred_engines, "hsa_amd_memory_get_preferred_copy_engine");
+  library.optional(api.free_engines, "hsa_amd_memory_copy_engine_status");
   library.optional(api.on_event, "hsa_amd_register_system_event_handler");
   find_vmem(library, api.vmem);
   if (library.missing() == nullptr) return true;

@@ -124,6 +124,11 @@ struct HsaApi {
   hsa::Status (*async_copy_on_engine)(
       void*, hsa::Agent, const void*, hsa::Agent, std::size_t, std::uint32_t, const hsa::Signal*,
       hsa::Signal, std::uint32_t, bool) = nullptr;
+  // Masks of engines for copies between two agents: best for their link, and idle now.
+  hsa::Status (*preferred_engines)(hsa::Agent destination, hsa::Agent source, std::uint32_t* mask) =
+      nullptr;
+  hsa::Status (*free_engines)(hsa::Agent destination, hsa::Agent source, std::uint32_t* mask) =
+      nullptr;
   hsa::Status (*on_event)(hsa::EventHandler, void* data) = nullptr;
   VmemApi vmem;
 };

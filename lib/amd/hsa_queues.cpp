@@ -169,6 +169,9 @@ class HsaQueues final : public QueueProvider {
   bool in_hardware() const override { return false; }
   device::Generation packets(const Gpu& /*gpu*/) const override { return kPackets; }
   bool chooses_engines() const override { return runtime_.api().async_copy_on_engine != nullptr; }
+  std::uint32_t preferred_engines(const Gpu& from, const Gpu& to) const override {
+    return runtime_.engines(runtime_.api().preferred_engines, from.node, to.node);
+  }
   std::string refuses(const Gpu& gpu) override {
     if (runtime_.sees(gpu.node)) return {};
     return fmt::format("the ROCm runtime does not show {}", gpu.name());

@@ -42,6 +42,8 @@ class CurrentDevice {
 std::string KernelDevices::refuses(const Gpu& gpu) const {
   if (!hip_.complete()) return "this program does not use HIP, which launches kernels";
   if (code_objects().count == 0) return "Ferry was built without a compiler for AMD GPUs";
+  // HIP would launch them on the first partition.
+  if (gpu.shares_address) return "HIP finds GPUs by bus address, which partitions share";
   const std::string processor = gfx_name(gpu.gfx);
   if (code_object_for(processor.c_str()) != nullptr) return {};
   return fmt::format("no kernels were compiled for {}", processor);

@@ -61,6 +61,12 @@ class QueueProvider {
   [[nodiscard]] virtual bool in_hardware() const = 0;
   // False: whatever engine is asked for, the driver picks one.
   [[nodiscard]] virtual bool chooses_engines() const = 0;
+  // Engines of `from` that whoever is behind it would take for copies to `to`, one bit each; 0: it
+  // does not say.
+  [[nodiscard]] virtual std::uint32_t preferred_engines(
+      const Gpu& /*from*/, const Gpu& /*to*/) const {
+    return 0;
+  }
   // What the consumer of its queues understands.
   [[nodiscard]] virtual device::Generation packets(const Gpu& gpu) const = 0;
   // Memory for trigger and completion, which both the host and the engines of `gpu` reach: zeroed,

@@ -87,6 +87,12 @@ std::optional<hsa::PointerInfo> Runtime::info(const void* pointer) const noexcep
   return info;
 }
 
+std::uint32_t Runtime::engines(EngineQuestion question, int from, int to) const {
+  if (question == nullptr || from == to || !sees(from) || !sees(to)) return 0;
+  std::uint32_t mask = 0;
+  return question(agent(to), agent(from), &mask) == 0 ? mask : 0;
+}
+
 bool Runtime::owns(const void* pointer) const noexcept {
   return info(pointer).has_value();
 }

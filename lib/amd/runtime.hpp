@@ -41,6 +41,10 @@ class Runtime {
   [[nodiscard]] const std::map<std::uint64_t, int>& nodes() const { return nodes_; } // by agent
   [[nodiscard]] std::size_t gpus() const { return agents_.size(); }
 
+  // What a function of the runtime says about copies of one GPU to another; 0: nothing.
+  using EngineQuestion = hsa::Status (*)(hsa::Agent, hsa::Agent, std::uint32_t*);
+  [[nodiscard]] std::uint32_t engines(EngineQuestion question, int from, int to) const;
+
   [[nodiscard]] bool owns(const void* pointer) const noexcept;
   [[nodiscard]] std::optional<Allocation> find(const void* pointer) const noexcept;
 

@@ -111,7 +111,8 @@ EngineChoice SetUp::choose(int peer) const {
   BadEngines bad = in_.source.pool->banned(gpu().node);
   bad.insert(in_.options.barred.begin(), in_.options.barred.end());
   const Gpu& other = in_.devices.gpu(in_.nodes[static_cast<std::size_t>(peer)]);
-  return other.node == gpu().node ? engines_to_self(gpu(), bad) : engines_to(gpu(), other, bad);
+  if (other.node == gpu().node) return engines_to_self(gpu(), bad);
+  return engines_to(gpu(), other, bad, in_.source.provider->preferred_engines(gpu(), other));
 }
 
 // The size of the rings is known once they are encoded; addresses do not matter for it.

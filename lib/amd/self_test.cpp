@@ -59,6 +59,7 @@ class SelfTest {
   void driver();
   void memory(const Gpu& gpu);
   void queues(QueueSource& source);
+  void preferred(const Gpu& from, const Gpu& to);
   void pair(QueueSource& source, const Gpu& from, const Gpu& to);
   Measured copy(
       QueueSource& source, SdmaQueue& queue, const Gpu& from, const Gpu& to,
@@ -199,7 +200,9 @@ Measured SelfTest::copy(
 
 // All engines that the map names; the figures are those of the first.
 void SelfTest::pair(QueueSource& source, const Gpu& from, const Gpu& to) {
-  const EngineChoice choice = from.node == to.node ? engines_to_self(from) : engines_to(from, to);
+  const EngineChoice choice =
+      from.node == to.node ? engines_to_self(from)
+                           : engines_to(from, to, {}, source.provider->preferred_engines(from, to));
   std::vector<std::uint32_t> engines = choice.engines;
   if (!source.provider->chooses_engines()) engines = {kAnyEngine};
   const std::string layer = fmt::format(
@@ -226,6 +229,21 @@ void SelfTest::pair(QueueSource& source, const Gpu& from, const Gpu& to) {
   }
 }
 
+// Which engines copies by the runtime take, and why; idle ones are told for people only, since the
+// next moment they may be busy.
+void SelfTest::preferred(const Gpu& from, const Gpu& to) {
+  const HsaApi& api = devices_.runtime.api();
+  const std::uint32_t mask = devices_.runtime.engines(api.preferred_engines, from.node, to.node);
+  const std::uint32_t idle = devices_.runtime.engines(api.free_engines, from.node, to.node);
+  const EngineChoice choice = engines_to(from, to, {}, mask);
+  line(
+      "info", fmt::format(
+                  "hsa engines of {} to {}: {}: {}{}{}", from.bus_address(), to.bus_address(),
+                  fmt::join(choice.engines, ", "), choice.why,
+                  api.preferred_engines == nullptr ? "; this ROCm runtime cannot tell any" : "",
+                  idle != 0 ? fmt::format("; idle now {:#x}", idle) : ""));
+}
+
 void SelfTest::queues(QueueSource& source) {
   if (source.provider == nullptr) return line("skip", "kfd copies: there is no driver");
   const auto gpus = seen();
@@ -243,6 +261,7 @@ void SelfTest::queues(QueueSource& source) {
     const Gpu* const neighbour = next == gpus.end() ? gpus.front() : *next;
     for (const Gpu* const to : gpus) {
       if (source.provider->in_hardware() || to == neighbour) pair(source, *from, *to);
+      if (!source.provider->in_hardware() && to != from) preferred(*from, *to);
     }
   }
 }

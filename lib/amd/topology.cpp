@@ -91,7 +91,8 @@ std::string Gpu::bus_address() const {
 }
 
 std::string Gpu::name() const {
-  return fmt::format("GPU {} (node {}, {})", bus_address(), node, gfx_name(gfx));
+  const std::string part = shares_address ? fmt::format(" partition {}", location >> 28) : "";
+  return fmt::format("GPU {}{} (node {}, {})", bus_address(), part, node, gfx_name(gfx));
 }
 
 const Gpu* Topology::by_node(int node) const {
@@ -127,6 +128,12 @@ Topology read_topology(const std::string& sysfs) {
     const std::string card = fmt::format("class/drm/renderD{}/device", gpu.render_minor);
     gpu.oam = read_int(fs::path(sysfs) / card / "xgmi_physical_id").value_or(kNoOam);
     topology.gpus.push_back(std::move(gpu));
+  }
+  for (Gpu& gpu : topology.gpus) {
+    gpu.shares_address =
+        1 < std::count_if(topology.gpus.begin(), topology.gpus.end(), [&](const Gpu& other) {
+          return other.bus_address() == gpu.bus_address();
+        });
   }
   return topology;
 }

@@ -30,7 +30,8 @@ struct Gpu {
   std::uint32_t gfx = 0; // gfx_target_version, 90402 for gfx942
   std::uint32_t device_id = 0;
   std::uint32_t domain = 0;
-  std::uint32_t location = 0; // bus << 8 | device << 3 | function
+  std::uint32_t location = 0; // partition << 28 | bus << 8 | device << 3 | function
+  bool shares_address = false; // with other partitions of its card
   int render_minor = 0;
   std::uint32_t host_engines = 0; // engines 0 .. host_engines - 1 are meant for host traffic
   std::uint32_t xgmi_engines = 0; // those behind them
@@ -40,7 +41,7 @@ struct Gpu {
 
   [[nodiscard]] std::uint32_t engines() const { return host_engines + xgmi_engines; }
   [[nodiscard]] const Link* link_to(int node) const;
-  [[nodiscard]] std::string bus_address() const; // "0000:c1:00.0"
+  [[nodiscard]] std::string bus_address() const; // "0000:c1:00.0", of the card
   [[nodiscard]] std::string name() const; // "GPU 0000:c1:00.0 (node 2, gfx942)"
 };
 

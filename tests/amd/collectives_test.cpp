@@ -47,6 +47,25 @@ TEST_CASE("amd: every collective on partitions without engines for links") {
   every_collective(rig, {1, 5000}, "of the kfd provider");
 }
 
+TEST_CASE("amd: every collective on halves of cards, and by engines that the runtime prefers") {
+  RigSettings settings;
+  settings.model = "DPX";
+  {
+    Rig rig(settings);
+    every_collective(rig, {5000}, "of the kfd provider");
+  }
+  settings.options.path = amd::PathChoice::hsa;
+  settings.rocr.preferred = 0x18;
+  Rig rig(settings);
+  std::string explained;
+  CHECK(run_trial(rig, {Operation::alltoall, 5000}, &explained) == 0);
+  if (rig.ranks() == 1) return;
+  CHECK_MESSAGE(contains(explained, "the ROCm runtime prefers mask 0x18"), explained);
+  for (const std::uint32_t mask : rig.rocr().masks_used()) {
+    CHECK((mask == 0x08 || mask == 0x10 || mask == 0x01)); // 0: own copies
+  }
+}
+
 TEST_CASE("amd: on MI250X, whose polls end early, the host drives the copies") {
   RigSettings settings;
   settings.model = "MI250X";

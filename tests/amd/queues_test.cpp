@@ -235,6 +235,28 @@ TEST_CASE("amd: the self-test names every layer, and the engine that is broken")
   has("skip handles between processes: ");
 }
 
+// What the self-test says of one pair of GPUs.
+std::string engines_line(RocrSettings settings, const char* model) {
+  LocalRig rig(model, settings);
+  amd::AmdBackend backend(rig.kernel(), rig.rocr().hsa(), FakeRocr::hip(), {});
+  const std::string text = backend.self_test();
+  const auto at = text.find("info hsa engines of 0000:75:00.0 to 0000:65:00.0: ");
+  return at == std::string::npos ? text : text.substr(at, text.find('\n', at) - at);
+}
+
+TEST_CASE("amd: copies by the runtime use the engines that it prefers, or the map of the board") {
+  const auto says = [](const RocrSettings& settings, const char* model, const char* what) {
+    const std::string line = engines_line(settings, model);
+    CHECK_MESSAGE(
+        line == "info hsa engines of 0000:75:00.0 to 0000:65:00.0: " + std::string(what), line);
+  };
+  says({.preferred = 0x80}, "MI300X", "7: the ROCm runtime prefers mask 0x80; idle now 0xffff");
+  says({}, "MI355X", "12: board map, place 2 to 3; idle now 0xffff"); // it knows no better
+  says(
+      {.knows_preferred = false}, "MI300X",
+      "12: the kernel recommends mask 0x1000; this ROCm runtime cannot tell any");
+}
+
 TEST_CASE("amd: a backend without GPUs is refused") {
   LocalRig rig("MI300X", {.hidden = {2, 3, 4, 5, 6, 7, 8, 9}});
   CHECK_THROWS_WITH_AS(

@@ -9,6 +9,7 @@
 #include "lib/amd/engine_map.hpp"
 #include "lib/amd/selection.hpp"
 #include "lib/amd/visibility.hpp"
+#include "tests/amd/fake/modules.hpp"
 #include "tests/amd/local_rig.hpp"
 
 namespace ferry::test {
@@ -108,6 +109,68 @@ TEST_CASE("amd: partitions without engines for links, and devices with fewer tha
   CHECK(engines_to(one, topology.gpus[1]).engines.empty());
   CHECK(engines_to(one, topology.gpus[1]).why.find("has no SDMA engines") != std::string::npos);
   CHECK(engines_to_self(one).engines.empty());
+}
+
+TEST_CASE("amd: halves of a card have engines and queues of their own, and one bus address") {
+  LocalRig rig("DPX");
+  amd::Topology topology = amd::read_topology(rig.kernel().sysfs());
+  REQUIRE(topology.gpus.size() == 8);
+  const Gpu& from = topology.gpus[0];
+  const Gpu& twin = topology.gpus[1];
+  const Gpu& other = topology.gpus[2];
+  CHECK(from.name() == "GPU 0000:35:00.0 partition 0 (node 2, gfx942)");
+  CHECK(twin.name() == "GPU 0000:35:00.0 partition 1 (node 3, gfx942)");
+  CHECK(other.bus_address() == "0000:25:00.0");
+  CHECK(topology.by_location(0, from.location) == &from);
+  CHECK(amd::queue_budget(from) == 8 * 8);
+  for (const Gpu* const to : {&twin, &other}) {
+    const EngineChoice choice = engines_to(from, *to); // no engine of the board's map is there
+    CHECK(
+        std::set(choice.engines.begin(), choice.engines.end()) == std::set{2u, 3u, 4u, 5u, 6u, 7u});
+    CHECK(choice.why.find("recommends mask 0xfc") != std::string::npos);
+  }
+  CHECK(engines_to(from, twin).engines.front() != engines_to(from, other).engines.front());
+  // Where a driver counts no engines for links, those of the mask are not there.
+  Gpu poor = from;
+  poor.xgmi_engines = 0;
+  CHECK(engines_to(poor, other).engines.size() == 2); // the host's
+  CHECK(amd::queue_budget(poor) == 2 * 8);
+  amd::HipApi hip = FakeRocr::hip();
+  hip.modules = fake_hip_modules();
+  const amd::Devices devices(rig.kernel(), rig.rocr().hsa(), hip);
+  CHECK(devices.kernels.refuses(from) == "HIP finds GPUs by bus address, which partitions share");
+}
+
+TEST_CASE("amd: a partition has as many queues as its budget says") {
+  for (const char* model : {"DPX", "CPX"}) {
+    CAPTURE(model);
+    LocalRig rig(model);
+    const amd::Devices devices(rig.kernel(), rig.rocr().hsa(), FakeRocr::hip());
+    const Gpu& gpu = devices.topology.gpus[1];
+    EngineChoice all;
+    for (std::uint32_t engine = 0; engine < gpu.engines(); ++engine) all.engines.push_back(engine);
+    std::vector<amd::QueueLease> leases;
+    for (std::uint32_t i = 0; i < amd::queue_budget(gpu); ++i) {
+      leases.push_back(devices.kfd.pool->lease(gpu, all, 4096));
+    }
+    CHECK_THROWS_AS((void)devices.kfd.pool->lease(gpu, all, 4096), core::Failure);
+    // The other half of the card has its own.
+    CHECK(devices.kfd.pool->lease(devices.topology.gpus[0], all, 4096)->node() == 2);
+  }
+}
+
+TEST_CASE("amd: the engines that the ROCm runtime prefers come first, where it tells any") {
+  LocalRig rig("MI300X");
+  const amd::Topology topology = amd::read_topology(rig.kernel().sysfs());
+  const Gpu& from = topology.gpus[0];
+  const Gpu& to = topology.gpus[1];
+  const EngineChoice asked = engines_to(from, to, {}, 0x30);
+  CHECK(std::set(asked.engines.begin(), asked.engines.end()) == std::set{4u, 5u});
+  CHECK(asked.why == "the ROCm runtime prefers mask 0x30");
+  CHECK(engines_to(from, to, {4}, 0x30).engines == Engines{5});
+  CHECK(engines_to(from, to, {4, 5}, 0x30).engines.size() == 12); // neither works: all others
+  CHECK(engines_to(from, to, {}, 0).why.find("the kernel recommends") == 0);
+  CHECK(engines_to(from, to, {}, 1u << 31).engines.size() == 14); // it has no such engine
 }
 
 TEST_CASE("amd: own copies use engine 0, on gfx1250 all but the host's") {

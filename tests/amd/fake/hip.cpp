@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the library uses of HIP but for kernels, on the modelled runtime, and what that reports.
+// What the library uses of HIP but for kernels, on the modelled runtime, and what that reports and
+// counts.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -39,6 +41,28 @@ void FakeRocr::lose_mappings(std::size_t longer_than) {
 std::size_t FakeRocr::unclaimed() {
   const std::lock_guard lock(mutex_);
   return unclaimed_;
+}
+
+std::size_t FakeRocr::allocations() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(
+      records_.begin(), records_.end(), [](const auto& entry) { return !entry.second.imported; }));
+}
+
+std::size_t FakeRocr::attached() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(
+      records_.begin(), records_.end(), [](const auto& entry) { return entry.second.imported; }));
+}
+
+std::set<std::uint32_t> FakeRocr::masks_used() {
+  const std::lock_guard lock(mutex_);
+  return masks_used_;
+}
+
+std::size_t FakeRocr::attachments() {
+  const std::lock_guard lock(mutex_);
+  return attachments_;
 }
 
 struct HipFunctions {

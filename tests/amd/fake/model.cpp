@@ -11,12 +11,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By hand from public descriptions; MI308X advertises engines that are fused off.
+// By hand from public descriptions; MI308X advertises engines that are fused off. A driver of 2024
+// and later gives all partitions of a card its bus address, with their number in bits 28 to 31; the
+// engines of DPX are counted as it does: 16 by 2, of which 2 are the host's.
 constexpr GpuModel kModels[] = {
     {"MI250X", 8, 90010, 0x7408, 2, 3, 8, false, 0, false, 0},
     {"MI300X", 8, 90402, 0x74a1, 2, 14, 8, true, 0, true, 0},
     {"MI308X", 8, 90402, 0x74a2, 2, 6, 8, true, 0xfc, false, 1},
     {"MI355X", 8, 90500, 0x75a0, 2, 14, 8, true, 0, false, 0},
+    {"DPX", 8, 90402, 0x74a1, 2, 6, 8, true, 0xfc, false, 0, 2},
     {"CPX", 8, 90402, 0x74a1, 2, 0, 8, false, 0, false, 0},
 };
 
@@ -64,21 +67,24 @@ void write_links(const GpuModel& model, int from, const fs::path& folder) {
 
 void write_gpu(const GpuModel& model, int index, const fs::path& sysfs, const fs::path& folder) {
   const int node = kCpuNodes + index;
-  const auto location = static_cast<std::uint64_t>(0x0500 + (7 - index) * 0x1000);
+  const int card = index / model.partitions;
+  const int after = model.gpus / model.partitions - 1 - card; // cards
+  const auto part = static_cast<std::uint64_t>(index % model.partitions);
+  const std::uint64_t location = static_cast<std::uint64_t>(0x0500 + after * 0x1000) | part << 28;
   write(folder / "gpu_id", std::to_string(gpu_id_of(node)) + "\n");
   write(
       folder / "properties", line("simd_count", 1216) + line("gfx_target_version", model.gfx) +
                                  line("vendor_id", 0x1002) + line("device_id", model.device_id) +
                                  line("location_id", location) +
-                                 line("domain", index == 7 ? 1 : 0) +
+                                 line("domain", after == 0 ? 1 : 0) +
                                  line("drm_render_minor", std::uint64_t(render_minor_of(node))) +
                                  line("num_sdma_engines", model.host_engines) +
                                  line("num_sdma_xgmi_engines", model.xgmi_engines) +
                                  line("num_sdma_queues_per_engine", model.queues_per_engine));
   write_links(model, index, folder / "io_links");
   if (!model.oam) return;
-  const std::string card = "class/drm/renderD" + std::to_string(render_minor_of(node));
-  write(sysfs / card / "device/xgmi_physical_id", std::to_string(place_of(index)) + "\n");
+  const std::string device = "class/drm/renderD" + std::to_string(render_minor_of(node));
+  write(sysfs / device / "device/xgmi_physical_id", std::to_string(place_of(card)) + "\n");
 }
 
 } // namespace
@@ -94,6 +100,10 @@ std::vector<std::string> gpu_model_names() {
   std::vector<std::string> names;
   for (const GpuModel& model : kModels) names.emplace_back(model.name);
   return names;
+}
+
+std::uint32_t recommended_mask(const GpuModel& model, int from, int to) {
+  return mask_of(model, from - kCpuNodes, to - kCpuNodes);
 }
 
 std::uint32_t gpu_id_of(int node) {

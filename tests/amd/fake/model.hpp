@@ -22,9 +22,10 @@ struct GpuModel {
   std::uint32_t mask; // recommended engines of each link; 0: none, unless per_link
   bool per_link; // the mask has one engine, from the map of the board
   std::uint32_t odd_engines_hang;
+  int partitions = 1; // of a card, which share its bus address
 };
 
-// "MI250X", "MI300X", "MI308X", "MI355X", "CPX"; aborts the test for any other name.
+// "MI250X", "MI300X", "MI308X", "MI355X", "DPX", "CPX"; aborts the test for any other name.
 [[nodiscard]] const GpuModel& gpu_model(const std::string& name);
 [[nodiscard]] std::vector<std::string> gpu_model_names();
 
@@ -32,6 +33,9 @@ struct GpuModel {
 inline constexpr int kCpuNodes = 2;
 [[nodiscard]] std::uint32_t gpu_id_of(int node);
 [[nodiscard]] int render_minor_of(int node);
+
+// What the driver recommends for copies between two nodes; 0: nothing.
+[[nodiscard]] std::uint32_t recommended_mask(const GpuModel& model, int from, int to);
 
 // Writes the folders below `sysfs`, which must not exist. Cards that a cgroup denies have
 // unreadable files.

@@ -185,23 +185,6 @@ int FakeRocr::detach(void* base) {
   return 0;
 }
 
-std::size_t FakeRocr::allocations() {
-  const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(std::count_if(
-      records_.begin(), records_.end(), [](const auto& entry) { return !entry.second.imported; }));
-}
-
-std::size_t FakeRocr::attached() {
-  const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(std::count_if(
-      records_.begin(), records_.end(), [](const auto& entry) { return entry.second.imported; }));
-}
-
-std::size_t FakeRocr::attachments() {
-  const std::lock_guard lock(mutex_);
-  return attachments_;
-}
-
 void FakeRocr::push(const Copy& copy) {
   {
     const std::lock_guard lock(mutex_);
@@ -329,6 +312,10 @@ struct RocrFunctions {
   static int async_copy_on_engine(
       void* to, hsa::Agent, const void* from, hsa::Agent source, std::size_t bytes, std::uint32_t,
       const hsa::Signal*, hsa::Signal signal, std::uint32_t engine, bool) {
+    {
+      const std::lock_guard lock(current->mutex_);
+      current->masks_used_.insert(engine);
+    }
     bool fails = false;
     for (const NodeEngine& failing : current->settings_.failing) {
       fails |= failing.first == node_of(source) && (engine >> failing.second & 1) != 0;
@@ -336,6 +323,19 @@ struct RocrFunctions {
     current->push(
         {static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes, signal.handle,
          fails});
+    return 0;
+  }
+  static int preferred_engines(hsa::Agent destination, hsa::Agent source, std::uint32_t* mask) {
+    const std::uint32_t told = current->settings_.preferred;
+    *mask = told != 0
+                ? told
+                : recommended_mask(current->kernel_.model(), node_of(source), node_of(destination));
+    return 0;
+  }
+  static int free_engines(hsa::Agent, hsa::Agent source, std::uint32_t* mask) {
+    if (node_of(source) < kCpuNodes) return kError;
+    const GpuModel& model = current->kernel_.model();
+    *mask = (1u << (model.host_engines + model.xgmi_engines)) - 1;
     return 0;
   }
   static int async_copy(
@@ -372,6 +372,10 @@ amd::HsaApi FakeRocr::hsa() const {
   api.on_event = F::on_event;
   if (settings_.knows_vmem) api.vmem = vmem();
   if (settings_.knows_engines) api.async_copy_on_engine = F::async_copy_on_engine;
+  if (settings_.knows_preferred) {
+    api.preferred_engines = F::preferred_engines;
+    api.free_engines = F::free_engines;
+  }
   return api;
 }
 

@@ -26,6 +26,8 @@ namespace ferry::test {
 struct RocrSettings {
   std::set<int> hidden = {}; // nodes
   bool knows_engines = true; // an older release does not
+  bool knows_preferred = true; // an older release does not
+  std::uint32_t preferred = 0; // engines of every link; 0: what the driver recommends
   std::set<NodeEngine> failing = {}; // engines whose copies fail
   bool no_attach = false; // handles of other processes cannot be mapped
   bool knows_vmem = true; // an older release does not
@@ -52,6 +54,7 @@ class FakeRocr {
   void report(int node, std::uint64_t address); // a fault
   [[nodiscard]] std::size_t unclaimed(); // faults for which the real one ends the process
 
+  [[nodiscard]] std::set<std::uint32_t> masks_used(); // of engines that were named for copies
   [[nodiscard]] std::size_t allocations();
   [[nodiscard]] std::size_t attached(); // handles that are mapped now
   [[nodiscard]] std::size_t attachments(); // ever
@@ -103,6 +106,7 @@ class FakeRocr {
   std::size_t attachments_ = 0;
   std::vector<std::pair<amd::hsa::EventHandler, void*>> listeners_;
   std::size_t unclaimed_ = 0;
+  std::set<std::uint32_t> masks_used_;
   std::map<std::uint64_t, int> ranges_; // files, by the base of a range
   std::condition_variable work_;
   std::queue<Copy> copies_;
