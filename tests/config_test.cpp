@@ -258,7 +258,7 @@ TEST_CASE("config: the variable in which two ranks differ has a name (case 85)")
     const std::string name = row["name"];
     int tried = 0;
     for (const char* value :
-         {"off", "threads", "2", "memfd", "1", "1M", "1K", "8K", "hsa", "block:2"}) {
+         {"off", "threads", "2", "memfd", "1", "1M", "1K", "8K", "hsa", "block:2", "plans"}) {
       if (!outcome(name, value).ok() || parse({{name, value}}) == Config{}) continue;
       ++tried;
       CAPTURE(name);

@@ -250,6 +250,11 @@ void AmdBackend::copy(void* to, const void* from, std::size_t bytes) {
   devices_.runtime.copy(to, from, bytes);
 }
 
+std::uint64_t AmdBackend::allocation_of(const void* pointer) noexcept {
+  const auto found = devices_.runtime.find(pointer);
+  return found ? found->id : 0;
+}
+
 std::unique_ptr<core::DevicePlan> AmdBackend::make_plan(
     const core::CollectiveDesc& desc, core::DeviceTeam& team) {
   return Planner(devices_, options_, desc, team).run();

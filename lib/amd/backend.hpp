@@ -30,6 +30,7 @@ class AmdBackend final : public core::DeviceBackend {
   [[nodiscard]] const char* name() const override { return "amd"; }
   [[nodiscard]] bool owns(const void* pointer) noexcept override;
   void copy(void* to, const void* from, std::size_t bytes) override;
+  [[nodiscard]] std::uint64_t allocation_of(const void* pointer) noexcept override;
   [[nodiscard]] std::unique_ptr<core::DevicePlan> make_plan(
       const core::CollectiveDesc& desc, core::DeviceTeam& team) override;
   [[nodiscard]] std::string describe() override;

@@ -10,6 +10,7 @@ namespace ferry::core {
 enum class EngineChoice { inline_, threads };
 enum class SegmentChoice { auto_, memfd, shm };
 enum class CmaChoice { auto_, off };
+enum class DeviceCallChoice { host, plans };
 enum class AmdPathChoice { auto_, kfd, hsa, kernels, staging };
 enum class NodeOrder { real, block, scatter };
 

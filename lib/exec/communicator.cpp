@@ -29,6 +29,9 @@ Communicator::Communicator(
     ready_ = true;
     return;
   }
+  if (config().device_calls == DeviceCallChoice::plans) {
+    device_calls_ = std::make_unique<DeviceCalls>();
+  }
   set_up_ = std::make_unique<SetUp>(*bootstrap_, team_, lane_layout(config(), team_.ranks()));
 }
 

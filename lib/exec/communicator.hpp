@@ -11,6 +11,7 @@
 
 #include "lib/base/bootstrap.hpp"
 #include "lib/exec/active.hpp"
+#include "lib/exec/device_calls.hpp"
 #include "lib/exec/drive_lock.hpp"
 #include "lib/exec/lane.hpp"
 #include "lib/exec/node_team.hpp"
@@ -79,6 +80,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   [[nodiscard]] bool idle() const;
   void look_closely(LaneOp& op);
   bool run_at_once(LaneOp& op);
+  bool run_by_plan(LaneOp& op);
   bool set_up();
   bool advance(LaneOp& op);
   void advance_stage(LaneOp& op);
@@ -124,6 +126,7 @@ class Communicator final : public Active, public std::enable_shared_from_this<Co
   Team team_;
   std::unique_ptr<SetUp> set_up_;
   std::unique_ptr<Lane> lane_;
+  std::unique_ptr<DeviceCalls> device_calls_; // null: blocking calls have no plans
   std::unique_ptr<NodeTeam> nodes_; // ranks on several nodes: in place of the lane
   std::atomic<bool> network_{false}; // something waits for the MPI below, which wakes nobody
   std::shared_ptr<ReductionScript> script_; // of the last blocking reduction

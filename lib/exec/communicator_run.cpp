@@ -44,7 +44,42 @@ bool Communicator::run_at_once(LaneOp& op) {
   return true;
 }
 
+// Device memory, by a plan that is made when a call comes again and kept for the next ones. Waits
+// for all ranks, each of which has one of these calls. False: the host carries it.
+bool Communicator::run_by_plan(LaneOp& op) {
+  if (op.desc.reduction != nullptr || op.desc.operation == Operation::barrier) return false;
+  const PersistentPlan call(team_, op.desc); // for what waits tell
+  finish_set_up(call);
+  if (carried_by_mpi()) return false;
+  std::vector<DeviceCalls::Card> cards(static_cast<std::size_t>(ranks()));
+  const DeviceCalls::Card mine = device_calls_->look(op.desc);
+  gather(&mine, sizeof(mine), cards.data(), call);
+  const DeviceCalls::Decision decision = device_calls_->decide(cards);
+  if (decision == DeviceCalls::Decision::host) return false;
+  if (decision == DeviceCalls::Decision::make) {
+    CollectiveDesc desc = op.desc;
+    desc.form = Form::persistent;
+    if (!device_calls_->keep(make_plan(desc))) return false;
+  }
+  PersistentPlan& plan = device_calls_->plan();
+  op.status = start(plan);
+  if (op.status.ok()) op.status = wait(plan);
+  op.path = Path::device;
+  op.phase = LaneOp::Phase::complete;
+  const std::lock_guard lock(mutex_);
+  last_path_ = Path::device;
+  last_why_ = nullptr;
+  last_text_ = plan.explain() + "; a plan that is kept for calls like this one";
+  if (op.status.ok()) {
+    tell(op.desc, Path::device, last_text_);
+  } else {
+    device_calls_->drop();
+  }
+  return true;
+}
+
 void Communicator::run(LaneOp& op) {
+  if (device_calls_ != nullptr && run_by_plan(op)) return;
   if (!run_at_once(op)) post(op);
   if (!op.complete()) static_cast<void>(wait(op)); // the status is in op, too
   if (!lets_pass_.load(std::memory_order_relaxed)) return;

@@ -100,6 +100,9 @@ class DeviceBackend {
   // A synchronous copy of which at least one side is device memory, for small blocks and for ranks
   // that mix host and device memory. Throws Failure.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  // Tells the allocation that holds a pointer from an earlier one at the same address; 0: nobody
+  // can tell. Never throws.
+  [[nodiscard]] virtual std::uint64_t allocation_of(const void* /*pointer*/) noexcept { return 0; }
   // Collective over the team: some rank has device memory in this call; ranks with host memory only
   // take part. The team outlives the plan. Throws Failure alike on all ranks.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(

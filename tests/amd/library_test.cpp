@@ -15,7 +15,7 @@
 
 #include "device/start.hpp"
 #include "lib/exec/device_memory.hpp"
-#include "tests/amd/rig.hpp"
+#include "tests/amd/library_rig.hpp"
 #include "tests/matrix/collective_grid.hpp"
 
 namespace ferry::test {
@@ -32,7 +32,8 @@ int end_rig(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// The module for AMD GPUs is the modelled one until the process ends.
+} // namespace
+
 Rig& rig() {
   if (storage() != nullptr) return *storage();
   storage() = std::make_unique<Rig>(RigSettings{});
@@ -44,7 +45,6 @@ Rig& rig() {
   return *storage();
 }
 
-} // namespace
 } // namespace ferry::test
 
 // In the grid a third of the buffers ask for memory like this: other ranks have theirs on the host.
